@@ -1,0 +1,3 @@
+// Package store opens the data directory: the two Pebbles groups/ and topics/,
+// their format and the committer of each.
+package store
