@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -10,6 +11,9 @@ import (
 
 // Session is what is known of the connection that a request came in on.
 type Session struct {
+	// Ctx ends with the connection; nil stands for [context.Background]. It is
+	// kept here, as in http.Request, because a call lives as long as its handling.
+	Ctx context.Context
 	// Principal is "User:ANONYMOUS" until security is built.
 	Principal string
 	// Host is the peer's address as Java renders it, with a leading slash.
@@ -36,22 +40,49 @@ type Call struct {
 
 	missing   atomic.Int32
 	wake      func()
-	build     func() kmsg.Response
+	builder   Builder
+	resp      kmsg.Response
 	onAbandon func()
 	closing   string
 }
 
+// Builder makes the response of a call whose parts have all arrived. Build runs
+// once, on the connection's goroutine.
+type Builder interface{ Build() kmsg.Response }
+
+// buildFunc lets a function be a Builder without an allocation.
+type buildFunc func() kmsg.Response
+
+func (f buildFunc) Build() kmsg.Response { return f() }
+
 // NewCall returns a call that is not answered yet. wake is called, from any
 // goroutine and without blocking, when the answer of an awaited call is ready.
 func NewCall(s *Session, key, version int16, clientID string, msg kmsg.Request, wake func()) *Call {
-	c := &Call{Session: s, Key: key, Version: version, ClientID: clientID, Msg: msg, wake: wake}
-	c.missing.Store(1)
+	c := new(Call)
+	c.Reset(s, key, version, clientID, msg, wake)
 	return c
+}
+
+// Reset makes c a new call, so that a connection can use its calls again. It is
+// allowed once the response of c was taken, when no part can be on its way any
+// more; never for an abandoned call.
+func (c *Call) Reset(s *Session, key, version int16, clientID string, msg kmsg.Request, wake func()) {
+	c.Session, c.Key, c.Version, c.ClientID, c.Msg = s, key, version, clientID, msg
+	c.wake, c.builder, c.resp, c.onAbandon, c.closing = wake, nil, nil, nil, ""
+	c.missing.Store(1)
+}
+
+// Context ends when the connection does.
+func (c *Call) Context() context.Context {
+	if c.Session.Ctx == nil {
+		return context.Background()
+	}
+	return c.Session.Ctx
 }
 
 // Respond answers at once.
 func (c *Call) Respond(resp kmsg.Response) {
-	c.build = func() kmsg.Response { return resp }
+	c.resp = resp
 	c.missing.Store(0)
 }
 
@@ -67,7 +98,12 @@ func (c *Call) Close(reason string) {
 // Await says that parts results are missing, before any of them can arrive;
 // build makes the response of all of them.
 func (c *Call) Await(parts int, build func() kmsg.Response) {
-	c.build = build
+	c.AwaitBuilder(parts, buildFunc(build))
+}
+
+// AwaitBuilder is [Call.Await] for handlers whose state is one struct.
+func (c *Call) AwaitBuilder(parts int, b Builder) {
+	c.builder = b
 	c.missing.Store(int32(parts))
 }
 
@@ -75,7 +111,8 @@ func (c *Call) Await(parts int, build func() kmsg.Response) {
 // (take a parked Fetch out of its waiting list). A part may still arrive.
 func (c *Call) OnAbandon(f func()) { c.onAbandon = f }
 
-// Done reports one of the awaited parts.
+// Done reports one of the awaited parts. What its caller stored before is seen
+// by the Builder.
 func (c *Call) Done() {
 	if c.missing.Add(-1) == 0 {
 		c.wake()
@@ -88,10 +125,13 @@ func (c *Call) Ready() bool { return c.missing.Load() <= 0 }
 // Response returns the answer of a ready call: a response, nil for none, or the
 // reason to close the connection.
 func (c *Call) Response() (resp kmsg.Response, closing string) {
-	if c.closing != "" || c.build == nil {
+	if c.closing != "" {
 		return nil, c.closing
 	}
-	return c.build(), ""
+	if c.builder != nil {
+		return c.builder.Build(), ""
+	}
+	return c.resp, ""
 }
 
 // Abandon tells the handler that nobody waits for the answer any more.
@@ -99,13 +139,4 @@ func (c *Call) Abandon() {
 	if c.onAbandon != nil {
 		c.onAbandon()
 	}
-}
-
-// Entry is one API key in the table from which ApiVersions is derived.
-type Entry struct {
-	Key, Min, Max int16
-	// Holds: the request may be held for long (JoinGroup, SyncGroup, Fetch), so
-	// no further frame of its connection is started before it is answered.
-	Holds  bool
-	Handle func(c *Call)
 }

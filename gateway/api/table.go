@@ -1,0 +1,60 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Entry is one API key in the table from which ApiVersions is derived.
+type Entry struct {
+	Key, Min, Max int16
+	// Holds: the request may be held for long (JoinGroup, SyncGroup, Fetch), so
+	// no further frame of its connection is started before it is answered.
+	Holds  bool
+	Handle func(c *Call)
+}
+
+// Table is every API key that is served. It does not change once it is made.
+type Table struct {
+	entries []Entry // by key
+	byKey   []*Entry
+	rows    []kmsg.ApiVersionsResponseApiKey
+}
+
+// NewTable makes the table of the entries and adds ApiVersions, which answers
+// from it. Two entries for a key, an inverted range or a missing handler are
+// bugs of the caller and panic.
+func NewTable(entries ...Entry) *Table {
+	t := &Table{}
+	t.entries = append(append(t.entries, entries...), t.apiVersionsEntry())
+	slices.SortFunc(t.entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	for i := range t.entries {
+		e := &t.entries[i]
+		if e.Key < 0 || e.Min < 0 || e.Min > e.Max || e.Handle == nil {
+			panic(fmt.Sprintf("api: bad table entry for key %d: versions %d to %d", e.Key, e.Min, e.Max))
+		}
+		if i > 0 && t.entries[i-1].Key == e.Key {
+			panic(fmt.Sprintf("api: two table entries for key %d", e.Key))
+		}
+		t.rows = append(t.rows, kmsg.ApiVersionsResponseApiKey{ApiKey: e.Key, MinVersion: e.Min, MaxVersion: e.Max})
+	}
+	t.byKey = make([]*Entry, t.entries[len(t.entries)-1].Key+1)
+	for i := range t.entries {
+		t.byKey[t.entries[i].Key] = &t.entries[i]
+	}
+	return t
+}
+
+// Find returns the entry of an API key, nil if it is not served.
+func (t *Table) Find(key int16) *Entry {
+	if key < 0 || int(key) >= len(t.byKey) {
+		return nil
+	}
+	return t.byKey[key]
+}
+
+// Entries returns all entries in order of their keys. The slice is shared.
+func (t *Table) Entries() []Entry { return t.entries }
