@@ -1,0 +1,171 @@
+// Package config is the configuration of the rollcall binary: one table of keys
+// with Kafka's names and defaults, read from a YAML file, the environment and
+// flags, in growing order of precedence.
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Config is the effective configuration. Each field is set from the key that the
+// table in keys.go binds to it; durations come from keys in milliseconds or
+// minutes, sizes are bytes.
+type Config struct {
+	NodeID     int32
+	Listeners  []Listener
+	Advertised []Listener
+	DataDir    string
+
+	AdminListen string
+	AdminToken  string
+	LogFormat   string
+	LogLevel    string
+
+	MinSessionTimeout     time.Duration
+	MaxSessionTimeout     time.Duration
+	InitialRebalanceDelay time.Duration
+	GroupMaxSize          int
+	GroupPendingMax       int
+
+	OffsetMetadataMax       int
+	OffsetsRetention        time.Duration
+	OffsetsRetentionCheck   time.Duration
+	OffsetsCommitTimeout    time.Duration
+	OffsetsShards           uint32
+	OffsetsHistoryRetention time.Duration
+	OffsetsHistoryBytes     int64
+
+	StoreSync         bool
+	StoreMinFreeBytes int64
+
+	RequestMax        int
+	QueuedRequestsMax int64
+	ConnectionIdle    time.Duration
+	ConnectionsMax    int
+	ConnectionsPerIP  int
+
+	AutoCreateTopics  bool
+	DefaultPartitions int
+	MessageMax        int
+	FetchMax          int
+	FetchSessionsMax  int
+	PartitionsMax     int
+
+	values map[string]Value
+}
+
+// Value is one key's value as text, with where it came from.
+type Value struct {
+	Key *Key
+	// Text is the value in the form in which a file would give it.
+	Text string
+	// Source is "default", "FILE line N", "environment NAME" or "flag --NAME".
+	Source string
+}
+
+// Shown is the text of the value for logs and terminals: secrets are masked.
+func (v Value) Shown() string {
+	if v.Key.Secret && v.Text != "" {
+		return "********"
+	}
+	return v.Text
+}
+
+// Effective returns every key with its value and source, in the order of [Keys].
+func (c *Config) Effective() []Value {
+	all := make([]Value, len(Keys))
+	for i := range Keys {
+		all[i] = c.values[Keys[i].Name]
+	}
+	return all
+}
+
+// Error is everything that is wrong with a configuration, a line each.
+type Error struct{ Problems []string }
+
+func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
+
+func (e *Error) add(format string, args ...any) {
+	e.Problems = append(e.Problems, fmt.Sprintf(format, args...))
+}
+
+// orNil is for returning e as an error: nil if nothing is wrong.
+func (e *Error) orNil() error {
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return e
+}
+
+// Input is where a configuration is read from.
+type Input struct {
+	// File is the path of the YAML file, "" for none.
+	File string
+	// Environ is the environment as os.Environ returns it.
+	Environ []string
+	// Flags are the keys that were set by flags, by key name.
+	Flags map[string]Flag
+}
+
+// Flag is a value given on the command line.
+type Flag struct {
+	// Name is that of the flag, without dashes.
+	Name  string
+	Value string
+}
+
+// Load reads and checks a configuration. Warnings are about keys that are
+// accepted but change nothing. The error, if any, is an [*Error].
+func Load(in Input) (c *Config, warnings []string, err error) {
+	problems := &Error{}
+	values := map[string]Value{}
+	for i := range Keys {
+		values[Keys[i].Name] = Value{Key: &Keys[i], Text: Keys[i].Default, Source: "default"}
+	}
+	set := func(name, text, source string) {
+		key := find(name)
+		if key == nil {
+			unknown(problems, &warnings, name, source)
+			return
+		}
+		values[name] = Value{Key: key, Text: text, Source: source}
+	}
+	if in.File != "" {
+		readFile(problems, in.File, set)
+	}
+	readEnviron(in.Environ, set)
+	for i := range Keys {
+		if flag, ok := in.Flags[Keys[i].Name]; ok {
+			set(Keys[i].Name, flag.Value, "flag --"+flag.Name)
+		}
+	}
+	c = &Config{values: values}
+	for i := range Keys {
+		v := values[Keys[i].Name]
+		if err := v.Key.parse(c, v.Text); err != nil {
+			problems.add("%s: %s = %q: %v", v.Source, v.Key.Name, v.Shown(), err)
+		}
+	}
+	if len(problems.Problems) == 0 {
+		c.checkTogether(problems)
+	}
+	return c, warnings, problems.orNil()
+}
+
+// checkTogether checks what concerns more than one key.
+func (c *Config) checkTogether(problems *Error) {
+	refuse := func(key, format string, args ...any) {
+		v := c.values[key]
+		problems.add("%s: %s = %q: %s", v.Source, key, v.Shown(), fmt.Sprintf(format, args...))
+	}
+	if c.MinSessionTimeout > c.MaxSessionTimeout {
+		refuse("group.min.session.timeout.ms", "must not be above group.max.session.timeout.ms (%s)",
+			c.values["group.max.session.timeout.ms"].Text)
+	}
+	c.checkListeners(refuse)
+	if c.AdminListen != "" && !loopback(c.AdminListen) && c.AdminToken == "" {
+		refuse("admin.listen", "HTTP on anything but loopback needs a token: set admin.token (or %s)", EnvName("admin.token"))
+	}
+}
