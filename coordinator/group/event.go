@@ -13,8 +13,8 @@ type ReqID uint64
 // Event is something that happened to a group. The implementations are the
 // pointer types of this file.
 type Event interface {
-	// Head returns what every event has. The runtime fills it in.
-	Head() *Head
+	// Meta returns what every event has. The runtime fills it in.
+	Meta() *Head
 }
 
 // Head is the part that all events share.
@@ -28,8 +28,8 @@ type Head struct {
 	DiskLow bool
 }
 
-// Head implements [Event].
-func (h *Head) Head() *Head { return h }
+// Meta implements [Event].
+func (h *Head) Meta() *Head { return h }
 
 // Client says who sent a request. It goes into the change log and into
 // DescribeGroups and decides nothing.

@@ -17,32 +17,162 @@ func (s State) String() string {
 	return [...]string{"Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"}[s]
 }
 
-// Rule names a rule of the protocol: a cell of the table in doc.go.
-type Rule uint8
-
 // Env is what machines of one shard share: configuration and scratch space. Like
 // the machines it belongs to one goroutine.
 type Env struct {
 	Config Config
+
+	// out is what the current step has produced so far. Its slices are reused by
+	// the next step.
+	out Output
+	// wall and by belong to the event being stepped; records take them.
+	wall Time
+	by   Provenance
 }
 
 // Machine is one group.
 type Machine struct {
 	env *Env
 	id  string
+
+	// off is the hard state of the offsets; only Apply changes it.
+	off offsets
+	// snap is the hard state of the membership: the last snapshot, nil if there
+	// is none. It is replaced, never changed. snapDirty is set when it is, and
+	// cleared by a checkpoint.
+	snap      *Membership
+	snapDirty bool
+	// live is the soft state of the membership, nil if there is none: an unknown
+	// group, or one that has offsets only.
+	live *membership
 }
 
 // New returns the machine of a group that does not exist yet.
 func New(env *Env, id string) *Machine { return &Machine{env: env, id: id} }
 
 // Step decides what an event does. It changes hard state only through Apply.
-func (m *Machine) Step(now Time, ev Event) Output { return Output{Gone: true} }
+func (m *Machine) Step(now Time, ev Event) Output {
+	head := ev.Meta()
+	m.env.begin(head)
+	switch ev := ev.(type) {
+	case *Heartbeat:
+		m.stepHeartbeat(now, ev)
+	case *Commit:
+		m.stepCommit(now, ev)
+	case *Fetch:
+		m.stepFetch(now, ev)
+	case *Join:
+		m.stepJoin(now, ev)
+	case *Sync:
+		m.stepSync(now, ev)
+	case *Leave:
+		m.stepLeave(now, ev)
+	case *Tick:
+		m.stepTick(now, ev)
+	case *Describe:
+		m.stepDescribe(ev)
+	case *List:
+		m.stepList(ev)
+	case *DeleteOffsets:
+		m.stepDeleteOffsets(now, ev)
+	case *DeleteGroup:
+		m.stepDeleteGroup(now, ev)
+	case *TopicDeleted:
+		m.stepTopicDeleted(ev)
+	case *CheckTopics:
+		m.stepCheckTopics(ev)
+	case *ExpireOffsets:
+		m.stepExpireOffsets(ev)
+	case *Checkpoint:
+		m.stepCheckpoint()
+	case *Loaded:
+		m.stepLoaded(now)
+	case *Lost:
+		m.stepLost()
+	default:
+		invariant(false, "unknown event")
+	}
+	m.env.out.Gone = !m.exists()
+	return m.env.out
+}
+
+// begin empties the scratch space for the next step.
+func (e *Env) begin(head *Head) {
+	clear(e.out.Records)
+	clear(e.out.Replies)
+	e.out = Output{
+		Records: e.out.Records[:0],
+		Replies: e.out.Replies[:0],
+		Notes:   e.out.Notes[:0],
+		Rows:    e.out.Rows[:0],
+	}
+	e.wall = head.Wall
+	e.by = Provenance{}
+}
+
+// reply answers a request. Zero is nobody's request.
+func (m *Machine) reply(req ReqID, code Code, body Body) {
+	if req != 0 {
+		m.env.out.Replies = append(m.env.out.Replies, Reply{Req: req, Code: code, Body: body})
+	}
+}
+
+// note says that a rule acted and left the group in the state it was in.
+func (m *Machine) note(rule Rule, member, reason string) {
+	s := m.state()
+	m.noteFrom(rule, s, member, reason)
+}
+
+// noteFrom says that a rule acted and took the group from the given state to the
+// one it is in now.
+func (m *Machine) noteFrom(rule Rule, from State, member, reason string) {
+	n := Note{Rule: rule, From: from, To: m.state(), Member: member, Reason: reason}
+	if m.live != nil {
+		n.Generation = m.live.generation
+	}
+	m.env.out.Notes = append(m.env.out.Notes, n)
+}
+
+// record applies a record and hands it out. Wall and By are those of the event.
+func (m *Machine) record(rec Record) {
+	rec.Wall, rec.By = m.env.wall, m.env.by
+	m.env.out.Records = append(m.env.out.Records, rec)
+	m.Apply(&m.env.out.Records[len(m.env.out.Records)-1])
+}
 
 // Apply changes hard state as the record says.
-func (m *Machine) Apply(rec *Record) {}
+func (m *Machine) Apply(rec *Record) {
+	switch rec.Kind {
+	case RecordOffsets:
+		m.applyOffsets(rec)
+	case RecordOffsetsDeleted:
+		m.applyOffsetsDeleted(rec)
+	case RecordMembership:
+		m.applyMembership(rec)
+	case RecordGroupDeleted:
+		m.applyGroupDeleted()
+	default:
+		invariant(false, "unknown record kind")
+	}
+}
 
-// ApplyRow restores hard state from a row of a checkpoint, in any order.
-func (m *Machine) ApplyRow(key, value []byte) error { return nil }
+func (m *Machine) applyMembership(rec *Record) {
+	m.snap = rec.Membership
+	m.snapDirty = true
+}
+
+func (m *Machine) applyGroupDeleted() {
+	m.snap = nil
+	m.snapDirty = true
+	m.off.clear()
+}
+
+// invariant panics if a condition that only a bug can break does not hold.
+func invariant(ok bool, what string) {
+	if !ok {
+		panic("coordinator/group: " + what)
+	}
+}
 
 // NextDeadline returns a lower bound of the time at which the machine wants its
 // next Tick, and false if it wants none.
@@ -50,12 +180,3 @@ func (m *Machine) NextDeadline() (Time, bool) { return 0, false }
 
 // Check returns the first invariant that does not hold.
 func (m *Machine) Check() error { return nil }
-
-// AppendRecord appends the encoding of a record of group id to dst.
-func AppendRecord(dst []byte, id string, rec *Record) []byte { return dst }
-
-// DecodeRecord decodes one record at the start of src and returns what is left.
-func DecodeRecord(src []byte) (id string, rec Record, rest []byte, err error) { return }
-
-// RowGroup returns the group that a state row belongs to.
-func RowGroup(key []byte) (id string, err error) { return }

@@ -1,0 +1,3 @@
+package group
+
+func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {}
