@@ -1,0 +1,81 @@
+// Command rollcall is a Kafka wire-protocol gateway: consumer groups, committed
+// offsets and topics in one process.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1 // it could not start, failed while running, or is not ready (check)
+	exitUsage  = 2 // the command line or the configuration is wrong
+)
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run runs the command line and returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(stderr, "rollcall: "+strings.TrimRight(line, "\n"))
+	}
+	var usage usageError
+	var invalid *config.Error
+	if errors.As(err, &usage) || errors.As(err, &invalid) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rollcall",
+		Short: "A Kafka wire-protocol gateway: consumer groups, committed offsets and topics in one process",
+		Long: `A Kafka wire-protocol gateway: consumer groups, committed offsets and topics in one process.
+
+Exit codes: 0 done; 1 it could not start, failed while running, or is not ready
+(check); 2 the command line or the configuration is wrong.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q; see rollcall --help", args[0])}
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	root.AddCommand(serveCommand(), checkCommand(), configCommand(), versionCommand())
+	return root
+}
+
+// noArgs refuses arguments, as an error of the command line.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected %q; see %s --help", args[0], cmd.CommandPath())}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+)
+
+// stopTimeout bounds the time from the signal to the exit, with some of the 5 s
+// that are promised left for the last sync.
+const stopTimeout = 4 * time.Second
+
+func serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway until SIGTERM or SIGINT",
+		Args:  noArgs,
+	}
+	load := withConfig(cmd)
+	cmd.RunE = func(_ *cobra.Command, _ []string) error {
+		c, warnings, err := load()
+		if err != nil {
+			return err
+		}
+		log := newLogger(c)
+		defer func() { _ = log.Sync() }() // standard error may not support it
+		ctx, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer forget()
+		return serve(ctx, c, warnings, log, forget)
+	}
+	return cmd
+}
+
+// serve starts the gateway, runs it until ctx ends or a part of it fails, and
+// stops it. stopping is called when the stop begins: from then on a second signal
+// ends the process at once.
+func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Logger, stopping func()) error {
+	n, err := start(c, log)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Warn("configuration", zap.String("warning", w))
+	}
+	for _, v := range c.Effective() {
+		log.Info("configuration", zap.String("key", v.Key.Name), zap.String("value", v.Shown()), zap.String("source", v.Source))
+	}
+	failed := n.run()
+	select {
+	case <-ctx.Done():
+		log.Info("stopping", zap.String("reason", "signal"))
+	case err = <-failed:
+		log.Error("stopping", zap.String("reason", "a part failed"), zap.Error(err))
+	}
+	stopping()
+	deadline, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if stopErr := n.stop(deadline); err == nil {
+		err = stopErr
+	}
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+// newLogger returns the process's logger, on standard error.
+func newLogger(c *config.Config) *zap.Logger {
+	level, err := zapcore.ParseLevel(c.LogLevel)
+	if err != nil {
+		panic(fmt.Sprintf("log.level %q passed the check of the configuration", c.LogLevel))
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoding.EncodeDuration = zapcore.StringDurationEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if c.LogFormat == "console" {
+		encoding.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
+}

@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// The limits of the HTTP server: what it serves is small and read at once, so
+// whoever is slower than this is not a client.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	headerBytesMax = 16 << 10
+)
+
+// Config is what the HTTP server needs.
+type Config struct {
+	// Token, if set, must be carried by every request but those for health.
+	Token string
+	// Ready returns nil if the gateway can serve, else the reason why not, in
+	// words for an operator.
+	Ready func() error
+	// Metrics serves /metrics.
+	Metrics http.Handler
+	Log     *zap.Logger
+}
+
+// Server is the HTTP server of the admin address.
+type Server struct {
+	http *http.Server
+	log  *zap.Logger
+}
+
+// NewServer returns a server that does not listen yet.
+func NewServer(c Config) *Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := c.Ready(); err != nil {
+			say(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		say(w, http.StatusOK, "ready")
+	})
+	mux.Handle("GET /metrics", guard(c.Token, c.Metrics))
+	mux.Handle("/", guard(c.Token, http.NotFoundHandler()))
+	return &Server{
+		log: c.Log,
+		http: &http.Server{
+			Handler:           mux,
+			ReadHeaderTimeout: headerTimeout,
+			ReadTimeout:       readTimeout,
+			WriteTimeout:      writeTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    headerBytesMax,
+			ErrorLog:          zap.NewStdLog(c.Log.Named("http")),
+		},
+	}
+}
+
+// Serve answers on l until Shutdown, and then returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving HTTP on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting and waits for requests that are being answered, until
+// ctx ends; then it closes them.
+func (s *Server) Shutdown(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		if err := s.http.Close(); err != nil {
+			s.log.Warn("closing HTTP connections failed", zap.Error(err))
+		}
+	}
+}
+
+// guard lets requests through that carry the token; all of them if it is empty.
+func guard(token string, next http.Handler) http.Handler {
+	if token == "" {
+		return next
+	}
+	// Hashes have one length, so that comparing them tells nothing of the token's.
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(given))
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			say(w, http.StatusUnauthorized, "this address wants the header Authorization: Bearer TOKEN with the admin.token of its configuration")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// say answers with one line of text.
+func say(w http.ResponseWriter, status int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, line+"\n") // the client may be gone
+}
