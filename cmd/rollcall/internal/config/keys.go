@@ -163,14 +163,14 @@ func minutes(name, section string, def, low, high int64, field func(*Config) *ti
 }
 
 func duration(unit time.Duration, name, section string, def, low, high int64, field func(*Config) *time.Duration, doc string) Key {
-	key := number(name, section, def, low, high, func(c *Config) *int64 { return (*int64)(field(c)) }, doc)
-	plain := key.parse
-	key.parse = func(c *Config, text string) error {
-		err := plain(c, text)
-		*field(c) *= unit
-		return err
+	return Key{
+		Name: name, Section: section, Type: "int", Default: strconv.FormatInt(def, 10), Range: between(low, high), Doc: doc,
+		parse: func(c *Config, text string) error {
+			n, err := parseInt(text, low, high)
+			*field(c) = time.Duration(n * int64(unit))
+			return err
+		},
 	}
-	return key
 }
 
 func boolean(name, section string, def bool, field func(*Config) *bool, doc string) Key {

@@ -1,0 +1,85 @@
+# `make` alone prints what there is. Tests are bounded in time by themselves.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+COMPAT  := compat-tests
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# How long `make fuzz` spends on each target, and how often `make compat` repeats.
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/rollcall, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/rollcall ./cmd/rollcall
+
+.PHONY: run
+run: build ## build and start the standalone gateway
+	@bin/rollcall config show | awk '/^(advertised.)?listeners:|^admin.listen:|^data.dir:/ {print "  " $$1, $$2}'
+	@echo "  try, in another terminal: (cd $(COMPAT) && go run ./example)"
+	@echo "  and with kcat:            echo hi | kcat -b 127.0.0.1:9092 -P -t hello"
+	exec bin/rollcall serve
+
+.PHONY: test
+test: ## unit tests, and one run of each pure-Go client's group test
+	$(GO) test ./...
+	cd $(COMPAT) && $(GO) test -short ./...
+
+.PHONY: check
+check: ## format, vet, lint, layout rules, go.mod, static build
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags invariants ./...
+	cd $(COMPAT) && $(GO) vet ./...
+	$(GO) run $(LINT) run ./...
+	$(GO) test -count=1 -run Tidy .
+	$(GO) mod tidy -diff
+	cd $(COMPAT) && $(GO) mod tidy -diff
+	$(MAKE) build
+	@$(GO) version -m bin/rollcall | grep -q 'CGO_ENABLED=0' && echo "bin/rollcall is static"
+
+.PHONY: race
+race: ## unit tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: invariants
+invariants: ## unit tests with the costly checks compiled in
+	$(GO) test -tags invariants ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (30s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: explore
+explore: ## every order of events of a small group, to a fixed point
+	$(GO) test -count=1 -timeout 15m -v -run Explore ./coordinator/group/...
+
+.PHONY: crash
+crash: ## a crash at every commit boundary
+	$(GO) test -count=1 -timeout 15m -run Crash ./...
+
+.PHONY: compat
+compat: ## real clients, ten runs each
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 20m ./...
+
+.PHONY: bench
+bench: ## benchmarks; docs/performance.md says what they measure
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: mutants
+mutants: ## break each rule on purpose and see its test fail
+	./mutants/run.sh
+
+.PHONY: cover
+cover: ## coverage of the unit tests, by package
+	$(GO) test -coverprofile=bin/cover.out ./... | awk '/coverage:/'
+	$(GO) tool cover -func=bin/cover.out | tail -1
