@@ -19,16 +19,17 @@ type Entry struct {
 
 // Table is every API key that is served. It does not change once it is made.
 type Table struct {
+	cluster *ClusterView
 	entries []Entry // by key
 	byKey   []*Entry
 	rows    []kmsg.ApiVersionsResponseApiKey
 }
 
 // NewTable makes the table of the entries and adds ApiVersions, which answers
-// from it. Two entries for a key, an inverted range or a missing handler are
+// from it and tells clients that mean another node from cluster. Two entries for a key, an inverted range or a missing handler are
 // bugs of the caller and panic.
-func NewTable(entries ...Entry) *Table {
-	t := &Table{}
+func NewTable(cluster *ClusterView, entries ...Entry) *Table {
+	t := &Table{cluster: cluster}
 	t.entries = append(append(t.entries, entries...), t.apiVersionsEntry())
 	slices.SortFunc(t.entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	for i := range t.entries {
