@@ -1,3 +1,68 @@
 package group
 
-func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {}
+// stepExpireOffsets removes offsets that were kept long enough, and the group if
+// nothing is left of it (ClassicGroup.offsetExpirationCondition, KIP-211).
+func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {
+	state := m.state()
+	since, sinceKnown := m.emptySince()
+	var rule Rule
+	switch {
+	case state == Dead:
+		m.reply(ev.Req, None, nil)
+		return
+	case state == Empty && (m.protocolType() == "" || !sinceKnown):
+		// Never had members, or nobody knows since when it has none: each offset
+		// counts from its commit.
+		rule = ruleX1
+	case state == Empty:
+		rule = ruleX2
+	case state == Stable && m.protocolType() == "consumer":
+		rule = ruleX3
+	default:
+		rule = ruleX4
+	}
+	if rule != ruleX4 {
+		m.expire(ev, rule, since)
+	}
+	if state == Empty && m.off.empty() {
+		m.removeGroup()
+		m.noteFrom(ruleX6, state, "", "empty group removed, it has no offsets")
+	}
+	m.reply(ev.Req, None, nil)
+}
+
+// expire removes the offsets that the rule lets go.
+func (m *Machine) expire(ev *ExpireOffsets, rule Rule, since Time) {
+	// No subtraction of two arbitrary times: neither can overflow.
+	limit := ev.Wall - m.env.Config.OffsetsRetention
+	var gone deletion
+	explicit := false
+	for _, t := range m.off.topics {
+		if rule == ruleX3 && m.maySubscribe(t.name) {
+			continue
+		}
+		for i := range t.entries {
+			e := &t.entries[i]
+			base := e.commit
+			if rule == ruleX2 {
+				base = since
+			}
+			expired := base <= limit
+			if at := e.expire(); at != -1 {
+				expired = at <= ev.Wall
+				explicit = explicit || expired
+			}
+			if expired {
+				gone.add(t.name, e.partition)
+			}
+		}
+	}
+	if len(gone.topics) == 0 {
+		return
+	}
+	m.recordDeletion(&gone)
+	m.note(rule, "", "offsets expired")
+	if explicit {
+		m.note(ruleX5, "", "offsets expired at their own time")
+	}
+}

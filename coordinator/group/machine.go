@@ -28,6 +28,10 @@ type Env struct {
 	// wall and by belong to the event being stepped; records take them.
 	wall Time
 	by   Provenance
+	// commit is where a commit's record is made, rows where a checkpoint's rows
+	// are encoded.
+	commit commitScratch
+	rows   []byte
 }
 
 // Machine is one group.
@@ -92,7 +96,7 @@ func (m *Machine) Step(now Time, ev Event) Output {
 	default:
 		invariant(false, "unknown event")
 	}
-	m.env.out.Gone = !m.exists()
+	m.env.out.Gone = !m.exists() && !m.snapDirty && !m.off.dirty
 	return m.env.out
 }
 
@@ -108,6 +112,9 @@ func (e *Env) begin(head *Head) {
 	}
 	e.wall = head.Wall
 	e.by = Provenance{}
+	if e.rows = e.rows[:0]; cap(e.rows) > rowScratchMax {
+		e.rows = nil
+	}
 }
 
 // reply answers a request. Zero is nobody's request.

@@ -1,0 +1,147 @@
+package group
+
+// deletion collects offsets to remove, in the order in which they come.
+type deletion struct{ topics []OffsetsTopic }
+
+// add adds a partition; partitions of one topic come together.
+func (d *deletion) add(topic string, partition int32) {
+	if n := len(d.topics); n == 0 || d.topics[n-1].Name != topic {
+		d.topics = append(d.topics, OffsetsTopic{Name: topic})
+	}
+	last := &d.topics[len(d.topics)-1]
+	last.Partitions = append(last.Partitions, OffsetsPartition{Partition: partition})
+}
+
+// recordDeletion removes what was collected, if anything.
+func (m *Machine) recordDeletion(d *deletion) {
+	if len(d.topics) > 0 {
+		m.record(Record{Kind: RecordOffsetsDeleted, Offsets: d.topics})
+	}
+}
+
+// stepDeleteOffsets is OffsetDelete (KIP-496).
+func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
+	state := m.state()
+	switch {
+	case state == Dead:
+		m.note(ruleD1, "", "")
+		m.reply(ev.Req, GroupIDNotFound, nil)
+		return
+	case state != Empty && m.protocolType() != "consumer":
+		m.note(ruleD2, "", "offset delete refused, the group has members")
+		m.reply(ev.Req, NonEmptyGroup, nil)
+		return
+	}
+	body := &DeleteOffsetsReply{Codes: make([][]Code, len(ev.Topics))}
+	var gone deletion
+	for i := range ev.Topics {
+		want := &ev.Topics[i]
+		body.Codes[i] = make([]Code, len(want.Partitions))
+		if state != Empty && m.maySubscribe(want.Name) {
+			m.note(ruleD3, "", "offset delete refused, topic is subscribed")
+			for j := range want.Partitions {
+				body.Codes[i][j] = GroupSubscribedToTopic
+			}
+			continue
+		}
+		t := m.off.find(want.Name)
+		if t == nil {
+			continue
+		}
+		for _, partition := range want.Partitions {
+			if t.at(partition) != nil {
+				gone.add(want.Name, partition)
+			}
+		}
+	}
+	m.note(ruleD4, "", "")
+	m.env.by = provenance(ev.Client)
+	m.recordDeletion(&gone)
+	m.reply(ev.Req, None, body)
+}
+
+// maySubscribe tells whether the members of a consumer group subscribe to a topic;
+// as long as that is not known, they do.
+func (m *Machine) maySubscribe(topic string) bool {
+	subscribed, known := m.subscribedTo(topic)
+	return subscribed || !known
+}
+
+// provenance is that of a request that is not a member's.
+func provenance(c Client) Provenance {
+	return Provenance{ClientID: c.ID, Host: c.Host, Principal: c.Principal, Generation: -1}
+}
+
+// stepDeleteGroup is DeleteGroups for one group. Member ids that have not joined
+// yet do not keep a group.
+func (m *Machine) stepDeleteGroup(_ Time, ev *DeleteGroup) {
+	switch m.state() {
+	case Dead:
+		m.note(ruleD5, "", "")
+		m.reply(ev.Req, GroupIDNotFound, nil)
+	case Empty:
+		from := m.state()
+		m.env.by = provenance(ev.Client)
+		m.removeGroup()
+		m.noteFrom(ruleD7, from, "", "group deleted on request")
+		m.reply(ev.Req, None, nil)
+	default:
+		m.note(ruleD6, "", "group delete refused, it has members")
+		m.reply(ev.Req, NonEmptyGroup, nil)
+	}
+}
+
+// removeGroup removes all offsets, in a record of their own that names them, and
+// then the group.
+func (m *Machine) removeGroup() {
+	var gone deletion
+	for _, t := range m.off.topics {
+		for i := range t.entries {
+			gone.add(t.name, t.entries[i].partition)
+		}
+	}
+	m.recordDeletion(&gone)
+	m.deleteGroup()
+}
+
+// stepTopicDeleted drops the offsets of a topic that is gone, also those of a
+// live group. Offsets that are known to be of a later topic of that name stay.
+func (m *Machine) stepTopicDeleted(ev *TopicDeleted) {
+	var gone deletion
+	if t := m.off.find(ev.Name); t != nil {
+		for i := range t.entries {
+			e := &t.entries[i]
+			if id := t.topicID(e); id == ev.ID || id == (TopicID{}) {
+				gone.add(t.name, e.partition)
+			}
+		}
+	}
+	if len(gone.topics) > 0 {
+		m.recordDeletion(&gone)
+		m.note(ruleD8, "", "topic "+ev.Name+" deleted")
+	}
+	m.reply(ev.Req, None, nil)
+}
+
+// stepCheckTopics makes up for deletions of topics that a crash cut short.
+func (m *Machine) stepCheckTopics(ev *CheckTopics) {
+	var gone deletion
+	for _, t := range m.off.topics {
+		if len(t.entries) == 0 {
+			continue
+		}
+		now, exists := ev.Lookup(t.name)
+		for i := range t.entries {
+			e := &t.entries[i]
+			id := t.topicID(e)
+			if !exists || id != now && id != (TopicID{}) {
+				gone.add(t.name, e.partition)
+			}
+		}
+	}
+	if len(gone.topics) > 0 {
+		m.recordDeletion(&gone)
+		m.note(ruleD9, "", "topics were deleted")
+	}
+	m.reply(ev.Req, None, nil)
+}
