@@ -21,8 +21,11 @@ func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {
 	default:
 		rule = ruleX4
 	}
-	if rule != ruleX4 {
+	switch {
+	case rule != ruleX4:
 		m.expire(ev, rule, since)
+	case !m.off.empty():
+		m.note(rule, "", "offsets do not expire in this state")
 	}
 	if state == Empty && m.off.empty() {
 		m.removeGroup()
