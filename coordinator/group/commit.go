@@ -47,11 +47,11 @@ func (m *Machine) stepCommit(now Time, ev *Commit) {
 		return
 	}
 	if ev.DiskLow {
-		m.note(ruleO9, ev.MemberID, "offset commit refused, disk almost full")
+		m.note(O9, ev.MemberID, "offset commit refused, disk almost full")
 		m.reply(ev.Req, CoordinatorNotAvailable, nil)
 		return
 	}
-	if rule == ruleO7 {
+	if rule == O7 {
 		m.renewSession(now, ev.MemberID)
 	}
 	total, refused := 0, 0
@@ -76,24 +76,24 @@ func (m *Machine) checkCommit(ev *Commit) (Code, Rule) {
 	state := m.state()
 	switch {
 	case state == Dead && ev.Generation < 0:
-		return None, ruleO1
+		return None, O1
 	case state == Dead && ev.GroupIDNotFound:
-		return GroupIDNotFound, ruleO2
+		return GroupIDNotFound, O2
 	case state == Dead:
-		return IllegalGeneration, ruleO2
+		return IllegalGeneration, O2
 	case ev.Generation < 0 && state == Empty:
-		return None, ruleO3
+		return None, O3
 	}
 	if ev.Generation < 0 && ev.MemberID == "" && ev.InstanceID == nil {
-		return UnknownMemberID, ruleO5
+		return UnknownMemberID, O5
 	}
 	if code := m.checkMember(ev.MemberID, ev.InstanceID, ev.Generation); code != None {
-		return code, ruleO4
+		return code, O4
 	}
 	if state == CompletingRebalance {
-		return RebalanceInProgress, ruleO6
+		return RebalanceInProgress, O6
 	}
-	return None, ruleO7
+	return None, O7
 }
 
 // metadataTooLarge counts as Kafka does, in UTF-16 units.
@@ -119,7 +119,7 @@ func (m *Machine) recordCommit(ev *Commit, n int) {
 	expire := Time(-1)
 	if ev.Retention != -1 {
 		expire = explicitExpiry(ev.Wall, Time(ev.Retention))
-		m.note(ruleO10, ev.MemberID, "explicit retention")
+		m.note(O10, ev.MemberID, "explicit retention")
 	}
 	topics, partitions := m.env.commit.take(len(ev.Topics), n)
 	for i := range ev.Topics {
@@ -172,11 +172,11 @@ func (m *Machine) replyCommit(ev *Commit, total, refused int) {
 		m.reply(ev.Req, None, nil)
 		return
 	case total:
-		m.note(ruleO8, ev.MemberID, "metadata too large")
+		m.note(O8, ev.MemberID, "metadata too large")
 		m.reply(ev.Req, OffsetMetadataTooLarge, nil)
 		return
 	}
-	m.note(ruleO8, ev.MemberID, "metadata too large")
+	m.note(O8, ev.MemberID, "metadata too large")
 	body := &CommitReply{Codes: make([][]Code, len(ev.Topics))}
 	all := make([]Code, total)
 	for i := range ev.Topics {

@@ -24,11 +24,11 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 	state := m.state()
 	switch {
 	case state == Dead:
-		m.note(ruleD1, "", "")
+		m.note(E1, "", "")
 		m.reply(ev.Req, GroupIDNotFound, nil)
 		return
 	case state != Empty && m.protocolType() != "consumer":
-		m.note(ruleD2, "", "offset delete refused, the group has members")
+		m.note(E2, "", "offset delete refused, the group has members")
 		m.reply(ev.Req, NonEmptyGroup, nil)
 		return
 	}
@@ -38,7 +38,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 		want := &ev.Topics[i]
 		body.Codes[i] = make([]Code, len(want.Partitions))
 		if state != Empty && m.maySubscribe(want.Name) {
-			m.note(ruleD3, "", "offset delete refused, topic is subscribed")
+			m.note(E3, "", "offset delete refused, topic is subscribed")
 			for j := range want.Partitions {
 				body.Codes[i][j] = GroupSubscribedToTopic
 			}
@@ -54,7 +54,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 			}
 		}
 	}
-	m.note(ruleD4, "", "")
+	m.note(E4, "", "")
 	m.env.by = provenance(ev.Client)
 	m.recordDeletion(&gone)
 	m.reply(ev.Req, None, body)
@@ -77,16 +77,16 @@ func provenance(c Client) Provenance {
 func (m *Machine) stepDeleteGroup(_ Time, ev *DeleteGroup) {
 	switch m.state() {
 	case Dead:
-		m.note(ruleD5, "", "")
+		m.note(E5, "", "")
 		m.reply(ev.Req, GroupIDNotFound, nil)
 	case Empty:
 		from := m.state()
 		m.env.by = provenance(ev.Client)
 		m.removeGroup()
-		m.noteFrom(ruleD7, from, "", "group deleted on request")
+		m.noteFrom(E7, from, "", "group deleted on request")
 		m.reply(ev.Req, None, nil)
 	default:
-		m.note(ruleD6, "", "group delete refused, it has members")
+		m.note(E6, "", "group delete refused, it has members")
 		m.reply(ev.Req, NonEmptyGroup, nil)
 	}
 }
@@ -118,7 +118,7 @@ func (m *Machine) stepTopicDeleted(ev *TopicDeleted) {
 	}
 	if len(gone.topics) > 0 {
 		m.recordDeletion(&gone)
-		m.note(ruleD8, "", "topic "+ev.Name+" deleted")
+		m.note(E8, "", "topic "+ev.Name+" deleted")
 	}
 	m.reply(ev.Req, None, nil)
 }
@@ -141,7 +141,7 @@ func (m *Machine) stepCheckTopics(ev *CheckTopics) {
 	}
 	if len(gone.topics) > 0 {
 		m.recordDeletion(&gone)
-		m.note(ruleD9, "", "topics were deleted")
+		m.note(E9, "", "topics were deleted")
 	}
 	m.reply(ev.Req, None, nil)
 }

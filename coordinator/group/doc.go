@@ -24,15 +24,15 @@
 //	O12  all                                those with an offset, in order
 //	O13  another topic of that name         as if there were no offset
 //	     OffsetDelete, DeleteGroups, topics
-//	D1   OffsetDelete, unknown group        69
-//	D2   members, protocol not consumer     68
-//	D3   members, topic subscribed          86 for that topic; not known is subscribed
-//	D4   else                               removed
-//	D5   DeleteGroups, unknown group        69
-//	D6   members                            68
-//	D7   Empty                              removed with all it has, pending ids too
-//	D8   topic deleted                      its offsets go, live group or not
-//	D9   after a load                       offsets of topics that are gone go
+//	E1   OffsetDelete, unknown group        69
+//	E2   members, protocol not consumer     68
+//	E3   members, topic subscribed          86 for that topic; not known is subscribed
+//	E4   else                               removed
+//	E5   DeleteGroups, unknown group        69
+//	E6   members                            68
+//	E7   Empty                              removed with all it has, pending ids too
+//	E8   topic deleted                      its offsets go, live group or not
+//	E9   after a load                       offsets of topics that are gone go
 //	     Expiry; an offset is kept for offsets.retention.minutes from
 //	X1   never a member, or time unknown    its commit
 //	X2   Empty                              the time at which the group became Empty

@@ -13,23 +13,23 @@ func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {
 	case state == Empty && (m.protocolType() == "" || !sinceKnown):
 		// Never had members, or nobody knows since when it has none: each offset
 		// counts from its commit.
-		rule = ruleX1
+		rule = X1
 	case state == Empty:
-		rule = ruleX2
+		rule = X2
 	case state == Stable && m.protocolType() == "consumer":
-		rule = ruleX3
+		rule = X3
 	default:
-		rule = ruleX4
+		rule = X4
 	}
 	switch {
-	case rule != ruleX4:
+	case rule != X4:
 		m.expire(ev, rule, since)
 	case !m.off.empty():
 		m.note(rule, "", "offsets do not expire in this state")
 	}
 	if state == Empty && m.off.empty() {
 		m.removeGroup()
-		m.noteFrom(ruleX6, state, "", "empty group removed, it has no offsets")
+		m.noteFrom(X6, state, "", "empty group removed, it has no offsets")
 	}
 	m.reply(ev.Req, None, nil)
 }
@@ -41,13 +41,13 @@ func (m *Machine) expire(ev *ExpireOffsets, rule Rule, since Time) {
 	var gone deletion
 	explicit := false
 	for _, t := range m.off.topics {
-		if rule == ruleX3 && m.maySubscribe(t.name) {
+		if rule == X3 && m.maySubscribe(t.name) {
 			continue
 		}
 		for i := range t.entries {
 			e := &t.entries[i]
 			base := e.commit
-			if rule == ruleX2 {
+			if rule == X2 {
 				base = since
 			}
 			expired := base <= limit
@@ -66,6 +66,6 @@ func (m *Machine) expire(ev *ExpireOffsets, rule Rule, since Time) {
 	m.recordDeletion(&gone)
 	m.note(rule, "", "offsets expired")
 	if explicit {
-		m.note(ruleX5, "", "offsets expired at their own time")
+		m.note(X5, "", "offsets expired at their own time")
 	}
 }

@@ -55,8 +55,8 @@ type rareOffset struct {
 	hasID bool
 }
 
-// indexMin is the number of topics from which on they are indexed.
-const indexMin = 32
+// topicIndexMin is the number of topics from which on they are indexed.
+const topicIndexMin = 32
 
 func (o *offsets) empty() bool { return o.count == 0 }
 
@@ -96,8 +96,8 @@ func (o *offsets) open(name string) *topicOffsets {
 	switch {
 	case o.index != nil:
 		o.index[name] = t
-	case len(o.topics) >= indexMin:
-		o.index = make(map[string]*topicOffsets, 2*indexMin)
+	case len(o.topics) >= topicIndexMin:
+		o.index = make(map[string]*topicOffsets, 2*topicIndexMin)
 		for _, t := range o.topics {
 			o.index[t.name] = t
 		}
