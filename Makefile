@@ -83,3 +83,7 @@ mutants: ## break each rule on purpose and see its test fail
 cover: ## coverage of the unit tests, by package
 	$(GO) test -coverprofile=bin/cover.out ./... | awk '/coverage:/'
 	$(GO) tool cover -func=bin/cover.out | tail -1
+
+.PHONY: image
+image: build ## a container image, FROM scratch
+	docker build -f docker/Dockerfile -t rollcall:latest .

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+// get asks a server for a path, with an Authorization header unless it is empty.
+func get(t *testing.T, s *Server, path, authorization string) (status int, body string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	w := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(w, r)
+	content, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, strings.TrimSpace(string(content))
+}
+
+func newTestServer(token string, ready error) *Server {
+	return NewServer(Config{
+		Token:   token,
+		Ready:   func() error { return ready },
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "figures") }),
+		Log:     zap.NewNop(),
+	})
+}
+
+func TestHealth(t *testing.T) {
+	for _, test := range []struct {
+		path   string
+		ready  error
+		status int
+		body   string
+	}{
+		{"/livez", errors.New("loading"), http.StatusOK, "alive"},
+		{"/readyz", nil, http.StatusOK, "ready"},
+		{"/readyz", errors.New("3 of 50 shards are loading"), http.StatusServiceUnavailable, "3 of 50 shards are loading"},
+		{"/metrics", nil, http.StatusOK, "figures"},
+		{"/elsewhere", nil, http.StatusNotFound, "404 page not found"},
+	} {
+		status, body := get(t, newTestServer("", test.ready), test.path, "")
+		if status != test.status || body != test.body {
+			t.Errorf("%s with %v: %d %q, want %d %q", test.path, test.ready, status, body, test.status, test.body)
+		}
+	}
+}
+
+// TestToken has what a token opens, and that health needs none.
+func TestToken(t *testing.T) {
+	s := newTestServer("s3cret", nil)
+	for _, test := range []struct {
+		path, authorization string
+		status              int
+	}{
+		{"/livez", "", http.StatusOK},
+		{"/readyz", "", http.StatusOK},
+		{"/metrics", "", http.StatusUnauthorized},
+		{"/metrics", "Bearer wrong", http.StatusUnauthorized},
+		{"/metrics", "Bearer ", http.StatusUnauthorized},
+		{"/metrics", "s3cret", http.StatusUnauthorized},
+		{"/metrics", "Basic s3cret", http.StatusUnauthorized},
+		{"/metrics", "Bearer s3cret", http.StatusOK},
+		{"/metrics", "bearer s3cret", http.StatusOK},
+		{"/elsewhere", "", http.StatusUnauthorized},
+	} {
+		if status, body := get(t, s, test.path, test.authorization); status != test.status {
+			t.Errorf("%s with %q: %d %q, want %d", test.path, test.authorization, status, body, test.status)
+		}
+	}
+}
+
+func TestOnlyGet(t *testing.T) {
+	w := httptest.NewRecorder()
+	newTestServer("", nil).http.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/readyz", nil))
+	if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST /readyz: %d", w.Code)
+	}
+}
