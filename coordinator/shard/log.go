@@ -1,6 +1,3 @@
-// Package shard is the runtime of the coordinator: one goroutine per shard steps
-// the machines of its groups, hands their records to a [Log] and lets each reply
-// go when the records of its group that were made before it are durable.
 package shard
 
 import (

@@ -1,0 +1,151 @@
+package shard
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+)
+
+// State is where a shard is in its life.
+type State uint8
+
+// The states of a shard, in the only order in which it goes through them; a state
+// may be left out.
+const (
+	// Loading: the log is being read; requests get COORDINATOR_LOAD_IN_PROGRESS.
+	Loading State = iota
+	// Active: events are stepped.
+	Active
+	// Closed: stopped, given up or failed; requests get NOT_COORDINATOR.
+	Closed
+)
+
+// predecessors has the states that a state may follow.
+var predecessors = [...][]State{
+	Loading: {},
+	Active:  {Loading},
+	Closed:  {Loading, Active},
+}
+
+// String returns the state's name.
+func (s State) String() string { return [...]string{"loading", "active", "closed"}[s] }
+
+// item is one entry of the inbox: an event for a group, or a sweep over all.
+type item struct {
+	id   string
+	ev   group.Event
+	sink Sink
+	// at and wall are when it arrived.
+	at, wall group.Time
+	sweep    *sweep
+}
+
+// waiter is a submitter that waits for room in the inbox.
+type waiter struct {
+	item item
+	// room is closed when the item has moved into the inbox.
+	room chan struct{}
+}
+
+// inbox is the bounded queue in front of a shard. Whoever finds it full waits in
+// a line of its own and was stamped before, so that line and queue together are
+// in the order of arrival.
+type inbox struct {
+	mu sync.Mutex
+	// state is the shard's; here because it decides what may come in. It changes
+	// under the lock only.
+	state atomic.Uint32
+	items []item
+	max   int
+	line  []*waiter
+	// asleep is set while the shard's goroutine waits and has to be woken.
+	asleep bool
+}
+
+// put adds an item, stamped with the time of its arrival, if the shard is active.
+// w is not nil if there was no room yet. wake tells to wake the shard.
+func (b *inbox) put(it *item, clock Clock) (state State, w *waiter, wake bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if state = b.current(); state != Active {
+		return state, nil, false
+	}
+	it.at, it.wall = clock()
+	if len(b.line) > 0 || len(b.items) >= b.max {
+		w = &waiter{item: *it, room: make(chan struct{})}
+		b.line = append(b.line, w)
+	} else {
+		b.items = append(b.items, *it)
+	}
+	wake, b.asleep = b.asleep, false
+	return Active, w, wake
+}
+
+// wait blocks until w has moved into the inbox or ctx ends, and tells which.
+func (b *inbox) wait(ctx context.Context, w *waiter) bool {
+	select {
+	case <-w.room:
+		return true
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, other := range b.line {
+		if other == w {
+			b.line = append(b.line[:i], b.line[i+1:]...)
+			return false
+		}
+	}
+	return true
+}
+
+// take returns everything in the inbox and lets the line move up. The caller
+// gives an empty slice to use next, and owns the returned one. Everything that
+// arrived before until is in it.
+func (b *inbox) take(now group.Time, empty []item) (items []item, until group.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	items, b.items = b.items, empty[:0]
+	n := min(len(b.line), b.max)
+	for i, w := range b.line[:n] {
+		b.items = append(b.items, w.item)
+		close(w.room)
+		b.line[i] = nil
+	}
+	b.line = b.line[n:]
+	if len(b.line) == 0 {
+		b.line = nil
+	}
+	if len(b.items) > 0 {
+		now = min(now, b.items[0].at)
+	}
+	return items, now
+}
+
+// sleep tells whether there is nothing to do; from then on put says to wake the
+// shard.
+func (b *inbox) sleep() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asleep = len(b.items) == 0 && b.current() == Active
+	return b.asleep
+}
+
+// enter makes the transition to a state and returns the one before.
+func (b *inbox) enter(to State) (from State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from = b.current()
+	legal := false
+	for _, p := range predecessors[to] {
+		legal = legal || p == from
+	}
+	invariant(legal, "illegal transition from "+from.String()+" to "+to.String())
+	b.state.Store(uint32(to))
+	return from
+}
+
+// current returns the state.
+func (b *inbox) current() State { return State(b.state.Load()) }

@@ -1,0 +1,84 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+)
+
+// Load reads the shard's log and makes the shard active. It is called once,
+// before anything else but Submit and Each.
+func (s *Shard) Load(ctx context.Context) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	start := time.Now()
+	load, err := s.read(ctx)
+	if err != nil {
+		err = fmt.Errorf("load shard %d: %w", s.n, err)
+		s.in.enter(Closed)
+		s.cfg.Listener.OnState(s.n, Closed, Load{}, err)
+		return err
+	}
+	now, wall := s.cfg.Clock()
+	s.now, s.seen = now, now
+	s.wakeAt = now
+	if len(s.fold.changed) > 0 {
+		s.fold.at = now + s.cfg.CheckpointInterval
+	}
+	s.expireAt = now + s.cfg.ExpireInterval
+	ev := &group.Loaded{Head: group.Head{Wall: wall}}
+	for _, e := range append([]*entry(nil), s.order...) {
+		s.step(e, now, ev, origin{})
+	}
+	s.flush()
+	load.Groups = len(s.order) - len(s.gone)
+	load.Took = time.Since(start)
+	s.in.enter(Active)
+	s.cfg.Listener.OnState(s.n, Active, load, nil)
+	return nil
+}
+
+// read applies what the log has: the rows of the checkpoint, then the tail.
+func (s *Shard) read(ctx context.Context) (load Load, err error) {
+	var last *entry
+	row := func(key, value []byte) error {
+		id, err := group.RowGroup(key)
+		if err != nil {
+			return err
+		}
+		if last == nil || last.id != id {
+			last = s.entry(id)
+		}
+		load.Rows++
+		return last.m.ApplyRow(key, value)
+	}
+	var end uint64
+	batch := func(first uint64, value []byte) error {
+		if end != 0 && first != end {
+			return fmt.Errorf("change log: batch %d follows the one that ends before %d", first, end)
+		}
+		s.fold.logged += len(value)
+		return DecodeBatch(first, value, func(seq uint64, id string, rec *group.Record) error {
+			if last == nil || last.id != id {
+				last = s.entry(id)
+			}
+			last.m.Apply(rec)
+			s.touch(last)
+			load.Records++
+			end = seq + 1
+			return nil
+		})
+	}
+	folded, epoch, err := s.log.Load(ctx, s.n, row, batch)
+	if err != nil {
+		return load, err
+	}
+	s.epoch = epoch
+	s.seq = max(folded, end)
+	s.cur.first = s.seq
+	s.folded.Store(folded)
+	s.out.durable.Store(s.seq)
+	return load, nil
+}
