@@ -96,8 +96,17 @@ func (m *Machine) Step(now Time, ev Event) Output {
 	default:
 		invariant(false, "unknown event")
 	}
+	m.dropEmpty()
 	m.env.out.Gone = !m.exists() && !m.snapDirty && !m.off.dirty
 	return m.env.out
+}
+
+// dropEmpty ends a membership that never had a generation and has nothing left:
+// the group is unknown again, or has offsets only.
+func (m *Machine) dropEmpty() {
+	if l := m.live; l != nil && l.state == Empty && m.snap == nil && len(l.pending) == 0 {
+		m.live = nil
+	}
 }
 
 // begin empties the scratch space for the next step.
@@ -180,10 +189,3 @@ func invariant(ok bool, what string) {
 		panic("coordinator/group: " + what)
 	}
 }
-
-// NextDeadline returns a lower bound of the time at which the machine wants its
-// next Tick, and false if it wants none.
-func (m *Machine) NextDeadline() (Time, bool) { return 0, false }
-
-// Check returns the first invariant that does not hold.
-func (m *Machine) Check() error { return nil }
