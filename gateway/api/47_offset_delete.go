@@ -66,11 +66,15 @@ func (h *Handlers) offsetDeleteTopic(c *Call, dc *offsetDeleteCall, t *kmsg.Offs
 func (dc *offsetDeleteCall) topic(name string) int {
 	at, ok := dc.at[name]
 	if !ok {
-		at = len(dc.resp.Topics)
+		at = dc.newTopic(name)
 		dc.at[name] = at
-		dc.resp.Topics = append(dc.resp.Topics, kmsg.OffsetDeleteResponseTopic{Topic: name})
 	}
 	return at
+}
+
+func (dc *offsetDeleteCall) newTopic(name string) int {
+	dc.resp.Topics = append(dc.resp.Topics, kmsg.OffsetDeleteResponseTopic{Topic: name})
+	return len(dc.resp.Topics) - 1
 }
 
 func (dc *offsetDeleteCall) add(topic int, partition int32, code int16) {
@@ -85,14 +89,19 @@ func (dc *offsetDeleteCall) Reply(r group.Reply) {
 }
 
 // Build implements [Builder]: what the group said follows what was refused
-// before, topic by topic (OffsetDeleteResponse.Builder.merge).
+// before, each topic once; with nothing refused topics are answered as they were
+// named (OffsetDeleteResponse.Builder.merge).
 func (dc *offsetDeleteCall) Build() kmsg.Response {
 	if dc.reply.Code != group.None {
 		return &kmsg.OffsetDeleteResponse{Version: dc.resp.Version, ErrorCode: int16(dc.reply.Code)}
 	}
 	body, ok := dc.reply.Body.(*group.DeleteOffsetsReply)
+	find := dc.topic
+	if len(dc.resp.Topics) == 0 {
+		find = dc.newTopic
+	}
 	for i, t := range dc.ev.Topics {
-		at := dc.topic(t.Name)
+		at := find(t.Name)
 		for j, p := range t.Partitions {
 			code := int16(0)
 			if ok {
