@@ -61,6 +61,9 @@ var rules = map[string][]ban{
 		{[]string{project}, []string{module + "/coordinator/group"}, "the runtime drives machines; it declares the Log that the store satisfies"},
 		{[]string{"net/...", kmsg, pebble}, nil, "the runtime knows neither sockets, nor the wire, nor the disk"},
 	},
+	"coordinator/shard/shardtest": {
+		{[]string{project}, []string{module + "/coordinator/shard"}, "a log in memory knows what the log knows"},
+	},
 	"coordinator": {
 		{[]string{project}, []string{module + "/coordinator/group", module + "/coordinator/shard"}, "the router knows shards only"},
 		{[]string{kmsg, pebble}, nil, "the router knows neither the wire nor the disk"},

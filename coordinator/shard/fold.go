@@ -118,6 +118,12 @@ func (s *Shard) visit(e *entry) {
 	f := &s.fold
 	e.folding = clean
 	out := e.m.Step(s.now, &f.event)
+	e.gone = out.Gone
+	if e.gone && !e.listed {
+		// Not forgotten at once: the caller may have something more to step on it.
+		e.listed = true
+		s.gone = append(s.gone, e)
+	}
 	for _, row := range out.Rows {
 		f.bytes = append(f.bytes, row.Key...)
 		key := len(f.bytes)

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -43,13 +44,15 @@ func (s *Shard) Load(ctx context.Context) error {
 // read applies what the log has: the rows of the checkpoint, then the tail.
 func (s *Shard) read(ctx context.Context) (load Load, err error) {
 	var last *entry
+	var prefix []byte // of the rows of last
 	row := func(key, value []byte) error {
-		id, err := group.RowGroup(key)
-		if err != nil {
-			return err
-		}
-		if last == nil || last.id != id {
+		if last == nil || !bytes.HasPrefix(key, prefix) {
+			id, err := group.RowGroup(key)
+			if err != nil {
+				return err
+			}
 			last = s.entry(id)
+			prefix = group.AppendRowPrefix(prefix[:0], id)
 		}
 		load.Rows++
 		return last.m.ApplyRow(key, value)

@@ -25,10 +25,13 @@ func (w *sweep) Reply(r group.Reply) {
 	w.done(w.shard, r.Code, w.replies)
 }
 
-// collect takes the reply of one group.
+// collect takes the reply of one group. One that was deleted is known until that
+// is in the checkpoint, but does not exist.
 func (w *sweep) collect(e *entry, r *group.Reply) {
+	if r.Code == group.GroupIDNotFound {
+		return
+	}
 	w.replies = append(w.replies, *r)
-	w.need = max(w.need, e.need)
 }
 
 // startSweep begins to go over the groups that there are now.
