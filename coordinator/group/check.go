@@ -10,6 +10,9 @@ import (
 // Check returns the first invariant that does not hold. It looks at everything
 // and is meant for tests and builds that can afford it.
 func (m *Machine) Check() error {
+	if err := m.off.check(); err != nil {
+		return fmt.Errorf("group %q: %w", m.id, err)
+	}
 	l := m.live
 	if l == nil {
 		return nil // unknown, offsets only, or not loaded yet

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -188,10 +189,13 @@ func goldenMachine(t testing.TB) *Machine {
 
 // rows returns copies of what a checkpoint puts out.
 func rows(m *Machine) []Row {
-	out := m.Step(0, &Checkpoint{})
-	var rows []Row
-	for _, r := range out.Rows {
-		rows = append(rows, Row{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)})
+	return cloneRows(m.Step(0, &Checkpoint{}).Rows)
+}
+
+func cloneRows(rows []Row) []Row {
+	rows = slices.Clone(rows)
+	for i, r := range rows {
+		rows[i] = Row{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
 	}
 	return rows
 }

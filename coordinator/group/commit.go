@@ -66,6 +66,7 @@ func (m *Machine) stepCommit(now Time, ev *Commit) {
 	if total > refused {
 		m.recordCommit(ev, total-refused)
 	}
+	m.keep() // O1 begins the group also if nothing is stored
 	m.noteFrom(rule, from, ev.MemberID, "")
 	m.replyCommit(ev, total, refused)
 }

@@ -19,6 +19,14 @@ func (m *Machine) recordDeletion(d *deletion) {
 	}
 }
 
+// keep lets a group that has lost its last offset, or got none, exist until the
+// next run of the expiry (X6). Only a group without a snapshot needs that.
+func (m *Machine) keep() {
+	if !m.exists() {
+		m.kept = true
+	}
+}
+
 // stepDeleteOffsets is OffsetDelete (KIP-496).
 func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 	state := m.state()
@@ -57,6 +65,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 	m.note(E4, "", "")
 	m.env.by = provenance(ev.Client)
 	m.recordDeletion(&gone)
+	m.keep()
 	m.reply(ev.Req, None, body)
 }
 
@@ -118,6 +127,7 @@ func (m *Machine) stepTopicDeleted(ev *TopicDeleted) {
 	}
 	if len(gone.topics) > 0 {
 		m.recordDeletion(&gone)
+		m.keep()
 		m.note(E8, "", "topic "+ev.Name+" deleted")
 	}
 	m.reply(ev.Req, None, nil)
@@ -141,6 +151,7 @@ func (m *Machine) stepCheckTopics(ev *CheckTopics) {
 	}
 	if len(gone.topics) > 0 {
 		m.recordDeletion(&gone)
+		m.keep()
 		m.note(E9, "", "topics were deleted")
 	}
 	m.reply(ev.Req, None, nil)

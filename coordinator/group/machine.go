@@ -49,6 +49,9 @@ type Machine struct {
 	// live is the soft state of the membership, nil if there is none: an unknown
 	// group, or one that has offsets only.
 	live *membership
+	// kept is soft state: the group holds nothing but exists all the same until the
+	// next run of the expiry, as in Kafka. See keep.
+	kept bool
 }
 
 // New returns the machine of a group that does not exist yet.

@@ -100,7 +100,7 @@ func (x *member) sessionDeadline() Time {
 
 // exists tells whether the group is known.
 func (m *Machine) exists() bool {
-	return m.live != nil || m.snap != nil || !m.off.empty()
+	return m.live != nil || m.snap != nil || !m.off.empty() || m.kept
 }
 
 // state is the state of the group: Dead if it is unknown, Empty if it has
@@ -190,6 +190,7 @@ func (m *Machine) deleteGroup() {
 		m.record(Record{Kind: RecordGroupDeleted})
 	}
 	m.live = nil
+	m.kept = false
 }
 
 // open returns the membership and begins it if there is none. One that nothing

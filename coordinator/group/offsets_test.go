@@ -99,14 +99,24 @@ func (s rowStore) put(rows []Row) {
 	}
 }
 
+// restore applies all rows, in whatever order, to machines.
+func (s rowStore) restore(machines ...*Machine) error {
+	for key, value := range s {
+		for _, m := range machines {
+			if err := m.ApplyRow([]byte(key), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // load makes a machine from rows, in whatever order, and records behind them.
 func (s rowStore) load(t *testing.T, tail []Record) *Machine {
 	t.Helper()
 	m := New(&Env{}, "g")
-	for key, value := range s {
-		if err := m.ApplyRow([]byte(key), value); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.restore(m); err != nil {
+		t.Fatal(err)
 	}
 	for i := range tail {
 		m.Apply(&tail[i])

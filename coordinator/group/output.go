@@ -12,8 +12,8 @@ type Output struct {
 	Notes []Note
 	// Rows are the changed state rows; only [Checkpoint] fills them.
 	Rows []Row
-	// Gone: the group does not exist (any more) and holds nothing; the runtime
-	// may forget the machine.
+	// Gone: the group does not exist (any more) and holds nothing, not even rows
+	// that the next checkpoint has to remove; the runtime may forget the machine.
 	Gone bool
 }
 

@@ -26,18 +26,10 @@ func (c *command) run() {
 		c.s.step(ev, x, "heartbeat")
 	case "leave":
 		c.leave()
-	case "commit":
-		c.commit()
-	case "fetch":
-		c.fetch()
 	case "describe":
 		c.s.step(&Describe{}, nil, "describe")
 	case "list":
 		c.s.step(&List{}, nil, "list")
-	case "delete":
-		c.s.step(&DeleteGroup{}, nil, "delete")
-	case "expire":
-		c.s.step(&ExpireOffsets{}, nil, "")
 	case "wait":
 		c.wait()
 	case "tick":
@@ -53,7 +45,9 @@ func (c *command) run() {
 	case "members":
 		c.s.printMembers()
 	default:
-		c.fail("unknown command")
+		if !c.runOffsets() {
+			c.fail("unknown command")
+		}
 	}
 }
 
@@ -178,55 +172,6 @@ func (c *command) leave() {
 		ev.Members = append(ev.Members, item)
 	}
 	c.s.step(ev, nil, "leave")
-}
-
-func (c *command) commit() {
-	var x *client
-	ev := &Commit{Client: Client{ID: "committer", Host: "/10.0.0.3"}, Generation: -1, Retention: -1}
-	if words := c.words(); words[0] != "-" {
-		x = c.s.client(words[0])
-		ev.Client.ID = x.name
-		ev.MemberID, ev.InstanceID, ev.Generation = c.who(x)
-	} else {
-		ev.MemberID, ev.InstanceID, ev.Generation = c.who(&client{generation: -1})
-	}
-	ev.GroupIDNotFound = c.number("v", 8) >= 9
-	ev.Retention = int64(c.number("retention", -1))
-	meta, _ := c.value("meta")
-	for _, a := range c.args {
-		topic, partition, ok := cutPartition(a.Key)
-		if !ok || len(a.Vals) == 0 {
-			continue
-		}
-		p := CommitPartition{Partition: partition, Offset: int64(c.number(a.Key, 0)), LeaderEpoch: -1, Metadata: meta}
-		if n := len(ev.Topics); n > 0 && ev.Topics[n-1].Name == topic {
-			ev.Topics[n-1].Partitions = append(ev.Topics[n-1].Partitions, p)
-		} else {
-			ev.Topics = append(ev.Topics, CommitTopic{Name: topic, Partitions: []CommitPartition{p}})
-		}
-	}
-	c.s.step(ev, x, "commit")
-}
-
-func (c *command) fetch() {
-	ev := &Fetch{}
-	for _, word := range c.words() {
-		if topic, partition, ok := cutPartition(word); ok {
-			ev.Topics = append(ev.Topics, FetchTopic{Name: topic, Partitions: []int32{partition}})
-		}
-	}
-	ev.All = len(ev.Topics) == 0
-	c.s.step(ev, nil, "fetch")
-}
-
-// cutPartition splits t-0.
-func cutPartition(word string) (topic string, partition int32, ok bool) {
-	i := strings.LastIndexByte(word, '-')
-	if i <= 0 {
-		return "", 0, false
-	}
-	n, err := strconv.Atoi(word[i+1:])
-	return word[:i], int32(n), err == nil
 }
 
 // wait lets time pass.

@@ -184,7 +184,7 @@ func formatRecord(rec *Record) string {
 			for _, p := range t.Partitions {
 				fmt.Fprintf(&b, " %s-%d", t.Name, p.Partition)
 				if rec.Kind == RecordOffsets {
-					fmt.Fprintf(&b, "=%d", p.Offset)
+					formatOffset(&b, p, rec.Wall)
 				}
 			}
 		}
@@ -239,12 +239,11 @@ func formatBody(body Body) string {
 			}
 		}
 	case *FetchReply:
-		for _, t := range r.Topics {
-			for _, p := range t.Partitions {
-				fmt.Fprintf(&b, " %s-%d=%d", t.Name, p.Partition, p.Offset)
-				if p.Code != None {
-					fmt.Fprintf(&b, "(%s)", codeName(p.Code))
-				}
+		formatFetch(&b, r)
+	case *DeleteOffsetsReply:
+		for _, t := range r.Codes {
+			for _, c := range t {
+				fmt.Fprintf(&b, " %s", codeName(c))
 			}
 		}
 	case *DescribeReply:

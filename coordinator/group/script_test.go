@@ -29,9 +29,15 @@ import (
 //	     a leader assigns "<member>@<generation>" to everybody it was told of
 //	heartbeat NAME [gen=G]
 //	leave NAME... [id=ID] [instance=I] [pair=(ID,I)] [reason=WORDS]
-//	commit NAME|- t-0=OFFSET... [gen=G] [v=9] [retention=MS] [meta=M]
-//	fetch [t-0...] [stable]
-//	describe, list, delete, expire, checkpoint
+//	commit NAME|- t-0=OFFSET... [gen=G] [v=9] [retention=MS] [meta=M] [epoch=E] [ids=(t:1,...)]
+//	     t-0=(OFFSET,META) has metadata of its own
+//	fetch [t-0...] [none] [stable] [ids=(t:1,...)]
+//	     all if no partition is given; none is an empty list
+//	delete-offsets t-0...
+//	topic-deleted t [id=N]           the topic with that id is gone
+//	check-topics [exist=(t:1,...)]   after a load: the topics that there are, with ids
+//	checkpoint                       a crash after it loads its rows and the records since
+//	describe, list, delete, expire
 //	wait MS                          time passes, deadlines are handled as they come
 //	tick [late=MS]                   one Tick now
 //	disk low|ok

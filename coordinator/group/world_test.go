@@ -24,10 +24,14 @@ type world struct {
 	check   *checker
 	now     Time
 	records []byte // encoded, as in the change log
+	// stored are the rows of the checkpoints so far, which have the records before
+	// folded.
+	stored rowStore
+	folded int
 }
 
 func newWorld(cfg Config) *world {
-	w := &world{env: &Env{Config: cfg}, check: newChecker()}
+	w := &world{env: &Env{Config: cfg}, check: newChecker(), stored: rowStore{}}
 	w.m = New(w.env, "g")
 	w.twin = New(&Env{Config: cfg}, "g")
 	w.replica = New(&Env{Config: cfg}, "g")
@@ -90,14 +94,27 @@ func sameHardState(a, b *Machine) error {
 	return nil
 }
 
-// crash loses everything but the records and loads them again.
+// checkpoint takes the changed rows and returns their keys.
+func (w *world) checkpoint(t testing.TB) []Row {
+	t.Helper()
+	rows := cloneRows(w.step(t, &Checkpoint{}).Rows)
+	w.stored.put(rows)
+	w.folded = len(w.records)
+	return rows
+}
+
+// crash loses everything but the rows of the last checkpoint and the records since
+// and loads them. The replica goes on from the records alone.
 func (w *world) crash(t testing.TB) Output {
 	t.Helper()
 	cfg := w.env.Config
 	*w.env = Env{Config: cfg}
 	w.m = New(w.env, "g")
 	w.twin = New(&Env{Config: cfg}, "g")
-	if err := replay(w.records, w.m, w.twin); err != nil {
+	if err := w.stored.restore(w.m, w.twin); err != nil {
+		t.Fatal(err)
+	}
+	if err := replay(w.records[w.folded:], w.m, w.twin); err != nil {
 		t.Fatal(err)
 	}
 	w.check.crash()
