@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -194,6 +195,9 @@ func (c *Committer) run() {
 	}
 	for c.take() {
 		c.finish(c.write(c.writing))
+		// Let those that were just answered hand in their next op first: without
+		// this a batch has 5 ops of 64 submitters, with it 55, at half the CPU.
+		runtime.Gosched()
 	}
 	ended = true
 	close(c.stopped)
