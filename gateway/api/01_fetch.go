@@ -1,0 +1,231 @@
+package api
+
+import (
+	"time"
+
+	"github.com/rollcall-mq/rollcall/store/topics"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Fetch, key 1, versions 4 to 18: version 5 has log start offsets, 7 fetch sessions
+// (KIP-227), 9 leader epochs (KIP-320), 11 racks (KIP-392; there is one replica), 12
+// is flexible and has diverging epochs, 13 topic ids, 15 the state of a replica, 16
+// new leaders (KIP-951), 17 directory ids, 18 high watermarks of followers. Left
+// out: replicas; who says to be one is served like a consumer. Without transactions
+// both isolation levels read the same.
+
+// recordsPart is one partition of a fetch, or of a session.
+type recordsPart struct {
+	recordsKey
+	topic *topics.Topic // nil while it does not exist
+	part  *topics.Partition
+
+	offset      int64
+	limit       int32
+	leaderEpoch int32
+
+	// code, end and start are of the last look.
+	code       int16
+	end, start int64
+	// sentEnd and sentStart are what the client of the session was told last.
+	sentEnd, sentStart int64
+}
+
+// recordsKey is what a fetch or a session knows a partition by. Up to version 12 the
+// id is zero, from 13 on the name is empty.
+type recordsKey struct {
+	name  string
+	id    topics.ID
+	index int32
+}
+
+// recordsCall is one request.
+type recordsCall struct {
+	call     *Call
+	h        *TopicHandlers
+	ctx      recordsContext
+	maxBytes int
+	// committed: the isolation level is READ_COMMITTED.
+	committed bool
+	// waiter is set while the call is parked.
+	waiter *topics.Waiter
+}
+
+func (h *TopicHandlers) fetch(c *Call) {
+	req := c.Msg.(*kmsg.FetchRequest)
+	f := &recordsCall{call: c, h: h, committed: req.IsolationLevel == 1}
+	f.maxBytes = int(min(max(req.MaxBytes, 0), h.Config.FetchMaxBytes))
+	if code := h.sessions.open(req, h.Now().UnixMilli(), &f.ctx); code != 0 {
+		resp := req.ResponseKind().(*kmsg.FetchResponse)
+		resp.ErrorCode = code
+		c.Respond(resp)
+		return
+	}
+	wait := time.Duration(req.MaxWaitMillis) * time.Millisecond
+	want := min(int(req.MinBytes), f.maxBytes)
+	for {
+		failed := f.look()
+		if failed || wait <= 0 || want <= 0 || len(f.ctx.parts) == 0 {
+			break
+		}
+		have := f.available(want)
+		if have >= want || f.park(int64(want-have), wait) {
+			break
+		}
+	}
+	if f.waiter == nil {
+		c.Respond(f.Build())
+	}
+}
+
+// look finds what can be said of every partition now. It returns whether one has an
+// error that ends the waiting: a topic that is not there does not, as in Kafka.
+func (f *recordsCall) look() (failed bool) {
+	for _, p := range f.ctx.parts {
+		p.start, p.end = -1, -1
+		if p.code = f.resolve(p); p.code != 0 {
+			continue
+		}
+		if p.code = leaderEpochFault(p.part, p.leaderEpoch); p.code == 0 {
+			start, end := p.part.Start(), p.part.End()
+			if p.offset >= start && p.offset <= end {
+				p.start, p.end = start, end
+				continue
+			}
+			p.code = kerr.OffsetOutOfRange.Code
+		}
+		failed = true
+	}
+	return failed
+}
+
+// resolve finds the partition, which may have come or gone since the last look.
+func (f *recordsCall) resolve(p *recordsPart) int16 {
+	byID := f.call.Version >= 13
+	if p.topic == nil || p.topic.Deleted() {
+		p.part = nil
+		if byID {
+			p.topic = f.h.Log.TopicByID(p.id)
+		} else {
+			p.topic = f.h.Log.Topic(p.name)
+		}
+	}
+	name := p.name
+	if byID {
+		if p.topic == nil {
+			return kerr.UnknownTopicID.Code
+		}
+		name = p.topic.Name
+	}
+	if !f.h.allowed(f.call, OpRead, ResourceTopic, name) {
+		return kerr.TopicAuthorizationFailed.Code
+	}
+	if p.topic != nil && p.part == nil {
+		p.part = p.topic.Partition(p.index)
+	}
+	if p.part == nil {
+		return kerr.UnknownTopicOrPartition.Code
+	}
+	return 0
+}
+
+// available returns how many bytes can be read at once, counting no further than
+// needed to know that want are there.
+func (f *recordsCall) available(want int) (have int) {
+	for _, p := range f.ctx.parts {
+		if p.code != 0 || p.offset >= p.end {
+			continue
+		}
+		if want == 1 {
+			return 1
+		}
+		have += p.part.Available(p.offset, p.end, min(int(p.limit), want-have))
+		if have >= want {
+			break
+		}
+	}
+	return have
+}
+
+// park holds the call until missing bytes more have come. It returns false if
+// something has come since the last look.
+func (f *recordsCall) park(missing int64, wait time.Duration) bool {
+	seen := make([]topics.Seen, 0, len(f.ctx.parts))
+	for _, p := range f.ctx.parts {
+		if p.code == 0 {
+			seen = append(seen, topics.Seen{Partition: p.part, End: p.end})
+		}
+	}
+	f.call.AwaitBuilder(1, f)
+	f.waiter = topics.Wait(seen, missing, wait, f.call.Done)
+	if f.waiter == nil {
+		return false
+	}
+	f.call.OnAbandon(func() {
+		f.waiter.Stop()
+		f.ctx.close(f.h.Now().UnixMilli())
+	})
+	return true
+}
+
+// Build reads what there is now.
+func (f *recordsCall) Build() kmsg.Response {
+	if f.waiter != nil {
+		f.waiter.Stop()
+		f.look()
+	}
+	resp := kmsg.NewPtrFetchResponse()
+	resp.Version = f.call.Version
+	resp.Topics = make([]kmsg.FetchResponseTopic, 0, 1)
+	read := 0
+	for _, p := range f.ctx.parts {
+		var records []byte
+		if p.code == 0 && p.offset < p.end {
+			records = f.read(p, read)
+			read += len(records)
+		}
+		if f.ctx.omits(p, len(records)) {
+			continue
+		}
+		f.ctx.sent(p, len(records))
+		rp := addFetched(resp, p)
+		rp.RecordBatches = records
+		if f.committed && p.code == 0 {
+			rp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+		}
+	}
+	f.ctx.close(f.h.Now().UnixMilli())
+	resp.SessionID = f.ctx.sessionID
+	return resp
+}
+
+// read reads one partition; before have been read. Only the first records of an
+// answer may be more than was asked for.
+func (f *recordsCall) read(p *recordsPart, before int) []byte {
+	limit := max(min(int(p.limit), f.maxBytes-before), 0)
+	records, err := p.part.Read(nil, p.offset, p.end, limit, before == 0)
+	if err != nil {
+		p.code = kerr.KafkaStorageError.Code
+		p.start, p.end = -1, -1
+		return nil
+	}
+	return records
+}
+
+// addFetched adds a partition to the response, to the last topic if it is the same.
+func addFetched(resp *kmsg.FetchResponse, p *recordsPart) *kmsg.FetchResponseTopicPartition {
+	n := len(resp.Topics)
+	if n == 0 || resp.Topics[n-1].Topic != p.name || resp.Topics[n-1].TopicID != p.id {
+		resp.Topics = append(resp.Topics, kmsg.FetchResponseTopic{Topic: p.name, TopicID: p.id})
+		n++
+	}
+	t := &resp.Topics[n-1]
+	rp := kmsg.NewFetchResponseTopicPartition()
+	rp.Partition = p.index
+	rp.ErrorCode = p.code
+	rp.HighWatermark, rp.LastStableOffset, rp.LogStartOffset = p.end, p.end, p.start
+	rp.RecordBatches = []byte{}
+	t.Partitions = append(t.Partitions, rp)
+	return &t.Partitions[len(t.Partitions)-1]
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/rollcall-mq/rollcall/store/topics"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// DescribeConfigs, key 32, versions 1 to 4: version 1 has sources and synonyms
+// (KIP-226), 3 types and documentation (KIP-569; there is none), 4 is flexible.
+// Topics and the node itself can be described.
+
+func (h *TopicHandlers) describeConfigs(c *Call) {
+	req := c.Msg.(*kmsg.DescribeConfigsRequest)
+	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	resp.Resources = make([]kmsg.DescribeConfigsResponseResource, len(req.Resources))
+	for i := range req.Resources {
+		rr, r := &req.Resources[i], &resp.Resources[i]
+		r.Default()
+		r.ResourceType, r.ResourceName = rr.ResourceType, rr.ResourceName
+		r.Configs = []kmsg.DescribeConfigsResponseResourceConfig{}
+		if fault := h.describe(c, rr, r); fault != nil {
+			r.ErrorCode, r.ErrorMessage = int16(fault.Code), nullable(fault.Message)
+			continue
+		}
+		if !req.IncludeSynonyms {
+			for j := range r.Configs {
+				r.Configs[j].ConfigSynonyms = nil
+			}
+		}
+	}
+	c.Respond(resp)
+}
+
+func (h *TopicHandlers) describe(c *Call, rr *kmsg.DescribeConfigsRequestResource, r *kmsg.DescribeConfigsResponseResource) *topics.Refusal {
+	switch rr.ResourceType {
+	case kmsg.ConfigResourceTypeTopic:
+		return h.describeTopic(c, rr, r)
+	case kmsg.ConfigResourceTypeBroker:
+		return h.describeBroker(c, rr, r)
+	default:
+		return refusal(kerr.InvalidRequest, fmt.Sprintf("Unsupported resource type: %s", rr.ResourceType))
+	}
+}
+
+func wanted(rr *kmsg.DescribeConfigsRequestResource, name string) bool {
+	return rr.ConfigNames == nil || slices.Contains(rr.ConfigNames, name)
+}
+
+func (h *TopicHandlers) describeTopic(c *Call, rr *kmsg.DescribeConfigsRequestResource, r *kmsg.DescribeConfigsResponseResource) *topics.Refusal {
+	if !h.allowed(c, OpDescribeConfigs, ResourceTopic, rr.ResourceName) {
+		return refusal(kerr.TopicAuthorizationFailed, "")
+	}
+	if msg := topics.CheckName(rr.ResourceName); msg != "" {
+		return refusal(kerr.InvalidTopicException, "Topic name is invalid: "+msg)
+	}
+	topic := h.Log.Topic(rr.ResourceName)
+	if topic == nil {
+		return refusal(kerr.UnknownTopicOrPartition, "")
+	}
+	configs := topic.Configs()
+	for i := range configs {
+		if v := &configs[i]; wanted(rr, v.Name) {
+			r.Configs = append(r.Configs, describeValue(v))
+		}
+	}
+	return nil
+}
+
+func sourceOf(v *topics.Value) kmsg.ConfigSource {
+	switch {
+	case v.FromTopic:
+		return kmsg.ConfigSourceDynamicTopicConfig
+	case v.FromBroker != "":
+		return kmsg.ConfigSourceStaticBrokerConfig
+	default:
+		return kmsg.ConfigSourceDefaultConfig
+	}
+}
+
+func describeValue(v *topics.Value) kmsg.DescribeConfigsResponseResourceConfig {
+	rc := kmsg.NewDescribeConfigsResponseResourceConfig()
+	rc.Name, rc.Value = v.Name, &v.Value
+	rc.Source = sourceOf(v)
+	rc.ConfigType = kmsg.ConfigType(v.Type)
+	return rc
+}
+
+func (h *TopicHandlers) describeBroker(c *Call, rr *kmsg.DescribeConfigsRequestResource, r *kmsg.DescribeConfigsResponseResource) *topics.Refusal {
+	if !h.allowed(c, OpDescribeConfigs, ResourceCluster, ClusterResource) {
+		return refusal(kerr.ClusterAuthorizationFailed, "")
+	}
+	if rr.ResourceName == "" {
+		return nil // the cluster's dynamic defaults: there are none
+	}
+	id, err := strconv.ParseInt(rr.ResourceName, 10, 32)
+	if node := h.Cluster.Get().NodeID; err != nil || int32(id) != node {
+		return refusal(kerr.InvalidRequest, fmt.Sprintf("Unexpected broker id, expected %d or empty string, but received %s", node, rr.ResourceName))
+	}
+	return nil
+}

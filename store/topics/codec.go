@@ -1,0 +1,141 @@
+package topics
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Versions of the rows. A newer one is refused when the store is opened.
+const (
+	topicRowVersion    = 1
+	producerRowVersion = 1
+)
+
+var errRow = errors.New("the row ends too early or has bytes behind its end")
+
+// topicRow is a topic as it is stored.
+type topicRow struct {
+	name       string
+	partitions int32
+	createdMs  int64
+	configs    []Config
+}
+
+func (t *topicRow) encode() []byte {
+	b := []byte{topicRowVersion}
+	b = appendString(b, t.name)
+	b = binary.AppendUvarint(b, uint64(t.partitions))
+	b = binary.AppendVarint(b, t.createdMs)
+	b = binary.AppendUvarint(b, uint64(len(t.configs)))
+	for _, c := range t.configs {
+		b = appendString(b, c.Name)
+		b = appendString(b, c.Value)
+	}
+	return b
+}
+
+func decodeTopicRow(b []byte) (t topicRow, err error) {
+	r := rowReader{b: b}
+	if v := r.byte(); v != topicRowVersion && !r.failed {
+		return t, fmt.Errorf("unknown version %d", v)
+	}
+	t.name = r.string()
+	t.partitions = int32(r.uvarint())
+	t.createdMs = r.varint()
+	for n := r.uvarint(); n > 0 && !r.failed; n-- {
+		t.configs = append(t.configs, Config{Name: r.string(), Value: r.string()})
+	}
+	return t, r.err()
+}
+
+func (p *producer) encode(b []byte) []byte {
+	b = append(b, producerRowVersion)
+	b = binary.AppendVarint(b, int64(p.epoch))
+	b = binary.AppendVarint(b, p.lastMs)
+	for _, e := range p.kept() {
+		b = binary.AppendVarint(b, int64(e.firstSequence))
+		b = binary.AppendVarint(b, int64(e.lastOffsetDelta))
+		b = binary.AppendVarint(b, e.baseOffset)
+		b = binary.AppendVarint(b, e.timestamp)
+	}
+	return b
+}
+
+func decodeProducer(b []byte) (*producer, error) {
+	r := rowReader{b: b}
+	if v := r.byte(); v != producerRowVersion && !r.failed {
+		return nil, fmt.Errorf("unknown version %d", v)
+	}
+	p := &producer{epoch: int16(r.varint()), lastMs: r.varint()}
+	for len(r.b) > 0 && !r.failed {
+		if p.n == producerBatches {
+			return nil, errRow
+		}
+		p.add(produced{
+			firstSequence:   int32(r.varint()),
+			lastOffsetDelta: int32(r.varint()),
+			baseOffset:      r.varint(),
+			timestamp:       r.varint(),
+		})
+	}
+	return p, r.err()
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// rowReader reads a row; after a failure everything is zero.
+type rowReader struct {
+	b      []byte
+	failed bool
+}
+
+func (r *rowReader) err() error {
+	if r.failed || len(r.b) > 0 {
+		return errRow
+	}
+	return nil
+}
+
+func (r *rowReader) byte() byte {
+	if len(r.b) == 0 {
+		r.failed = true
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *rowReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.failed = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *rowReader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.b, r.failed = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *rowReader) string() string {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.b, r.failed = nil, true
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}

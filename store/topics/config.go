@@ -1,0 +1,221 @@
+package topics
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ConfigType is the type of a configuration value, with Kafka's numbers.
+type ConfigType int8
+
+// The types that topic and broker configurations have.
+const (
+	TypeBoolean ConfigType = 1
+	TypeString  ConfigType = 2
+	TypeInt     ConfigType = 3
+	TypeShort   ConfigType = 4
+	TypeLong    ConfigType = 5
+	TypeDouble  ConfigType = 6
+	TypeList    ConfigType = 7
+	TypeClass   ConfigType = 8
+)
+
+// ConfigDef is one configuration that a topic has.
+type ConfigDef struct {
+	Name string
+	Type ConfigType
+	// Default is the value if neither topic nor gateway sets another.
+	Default string
+	// Broker are the gateway's keys that set the value for all topics that do not
+	// set it themselves, the strongest first. Their unit may be coarser than the
+	// topic's (hours, minutes); see brokerValue.
+	Broker []string
+	// min and max bound numbers, oneOf everything else.
+	min, max float64
+	oneOf    []string
+}
+
+// ConfigDefs are the configurations of a topic, by name. They are Kafka's, so that
+// tools which set or read back any of them work; those that speak of segments,
+// replicas or tiers have no effect here.
+var ConfigDefs = []ConfigDef{
+	{Name: "cleanup.policy", Type: TypeList, Default: "delete", Broker: []string{"log.cleanup.policy"}, oneOf: []string{"compact", "delete"}},
+	{Name: "compression.gzip.level", Type: TypeInt, Default: "-1", Broker: []string{"compression.gzip.level"}, min: -1, max: 9},
+	{Name: "compression.lz4.level", Type: TypeInt, Default: "9", Broker: []string{"compression.lz4.level"}, min: 1, max: 17},
+	{Name: "compression.type", Type: TypeString, Default: "producer", Broker: []string{"compression.type"},
+		oneOf: []string{"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"}},
+	{Name: "compression.zstd.level", Type: TypeInt, Default: "3", Broker: []string{"compression.zstd.level"}, min: -131072, max: 22},
+	{Name: "delete.retention.ms", Type: TypeLong, Default: "86400000", Broker: []string{"log.cleaner.delete.retention.ms"}, max: math.MaxInt64},
+	{Name: "errors.deadletterqueue.group.enable", Type: TypeBoolean, Default: "false"},
+	{Name: "file.delete.delay.ms", Type: TypeLong, Default: "60000", Broker: []string{"log.segment.delete.delay.ms"}, max: math.MaxInt64},
+	{Name: "flush.messages", Type: TypeLong, Default: "9223372036854775807", Broker: []string{"log.flush.interval.messages"}, min: 1, max: math.MaxInt64},
+	{Name: "flush.ms", Type: TypeLong, Default: "9223372036854775807", Broker: []string{"log.flush.interval.ms"}, max: math.MaxInt64},
+	{Name: "follower.replication.throttled.replicas", Type: TypeList},
+	{Name: "index.interval.bytes", Type: TypeInt, Default: "4096", Broker: []string{"log.index.interval.bytes"}, max: math.MaxInt32},
+	{Name: "leader.replication.throttled.replicas", Type: TypeList},
+	{Name: "local.retention.bytes", Type: TypeLong, Default: "-2", Broker: []string{"log.local.retention.bytes"}, min: -2, max: math.MaxInt64},
+	{Name: "local.retention.ms", Type: TypeLong, Default: "-2", Broker: []string{"log.local.retention.ms"}, min: -2, max: math.MaxInt64},
+	{Name: "max.compaction.lag.ms", Type: TypeLong, Default: "9223372036854775807", Broker: []string{"log.cleaner.max.compaction.lag.ms"}, min: 1, max: math.MaxInt64},
+	{Name: "max.decompressed.message.bytes", Type: TypeInt, Default: "2147483639", Broker: []string{"max.decompressed.message.bytes"}, min: 1, max: math.MaxInt32},
+	{Name: "max.message.bytes", Type: TypeInt, Default: "1048588", Broker: []string{"message.max.bytes"}, max: math.MaxInt32},
+	{Name: "message.timestamp.after.max.ms", Type: TypeLong, Default: "3600000", Broker: []string{"log.message.timestamp.after.max.ms"}, max: math.MaxInt64},
+	{Name: "message.timestamp.before.max.ms", Type: TypeLong, Default: "9223372036854775807", Broker: []string{"log.message.timestamp.before.max.ms"}, max: math.MaxInt64},
+	{Name: "message.timestamp.type", Type: TypeString, Default: "CreateTime", Broker: []string{"log.message.timestamp.type"}, oneOf: []string{"CreateTime", "LogAppendTime"}},
+	{Name: "min.cleanable.dirty.ratio", Type: TypeDouble, Default: "0.5", Broker: []string{"log.cleaner.min.cleanable.ratio"}, max: 1},
+	{Name: "min.compaction.lag.ms", Type: TypeLong, Default: "0", Broker: []string{"log.cleaner.min.compaction.lag.ms"}, max: math.MaxInt64},
+	{Name: "min.insync.replicas", Type: TypeInt, Default: "1", Broker: []string{"min.insync.replicas"}, min: 1, max: math.MaxInt32},
+	{Name: "preallocate", Type: TypeBoolean, Default: "false", Broker: []string{"log.preallocate"}},
+	{Name: "remote.copy.lag.bytes", Type: TypeLong, Default: "-1", Broker: []string{"log.remote.copy.lag.bytes"}, min: -1, max: math.MaxInt64},
+	{Name: "remote.copy.lag.ms", Type: TypeLong, Default: "0", Broker: []string{"log.remote.copy.lag.ms"}, min: -1, max: math.MaxInt64},
+	{Name: "remote.log.copy.disable", Type: TypeBoolean, Default: "false"},
+	{Name: "remote.log.delete.on.disable", Type: TypeBoolean, Default: "false"},
+	{Name: "remote.storage.enable", Type: TypeBoolean, Default: "false", oneOf: []string{"false"}},
+	{Name: "retention.bytes", Type: TypeLong, Default: "-1", Broker: []string{"log.retention.bytes"}, min: -1, max: math.MaxInt64},
+	{Name: "retention.ms", Type: TypeLong, Default: "604800000", Broker: []string{"log.retention.ms", "log.retention.minutes", "log.retention.hours"}, min: -1, max: math.MaxInt64},
+	{Name: "segment.bytes", Type: TypeInt, Default: "1073741824", Broker: []string{"log.segment.bytes"}, min: 1 << 20, max: math.MaxInt32},
+	{Name: "segment.index.bytes", Type: TypeInt, Default: "10485760", Broker: []string{"log.index.size.max.bytes"}, min: 4, max: math.MaxInt32},
+	{Name: "segment.jitter.ms", Type: TypeLong, Default: "0", Broker: []string{"log.roll.jitter.ms", "log.roll.jitter.hours"}, max: math.MaxInt64},
+	{Name: "segment.ms", Type: TypeLong, Default: "604800000", Broker: []string{"log.roll.ms", "log.roll.hours"}, min: 1, max: math.MaxInt64},
+	{Name: "unclean.leader.election.enable", Type: TypeBoolean, Default: "false", Broker: []string{"unclean.leader.election.enable"}},
+}
+
+// Config is one setting of a topic.
+type Config struct{ Name, Value string }
+
+// Value is what a topic's configuration resolves to.
+type Value struct {
+	*ConfigDef
+	Value string
+	// FromTopic: set by the topic itself; FromBroker, else, names the gateway's key
+	// that was set; neither: it is the default.
+	FromTopic  bool
+	FromBroker string
+}
+
+func findDef(name string) *ConfigDef {
+	i, ok := slices.BinarySearchFunc(ConfigDefs, name, func(d ConfigDef, n string) int { return strings.Compare(d.Name, n) })
+	if !ok {
+		return nil
+	}
+	return &ConfigDefs[i]
+}
+
+// check says what is wrong with a value; "" if nothing is.
+func (d *ConfigDef) check(value string) string {
+	ok := true
+	switch d.Type {
+	case TypeBoolean:
+		ok = strings.EqualFold(value, "true") || strings.EqualFold(value, "false")
+		value = strings.ToLower(value)
+	case TypeInt, TypeLong:
+		bits := 64
+		if d.Type == TypeInt {
+			bits = 32
+		}
+		v, err := strconv.ParseInt(value, 10, bits)
+		ok = err == nil && float64(v) >= d.min && float64(v) <= d.max
+	case TypeDouble:
+		v, err := strconv.ParseFloat(value, 64)
+		ok = err == nil && v >= d.min && v <= d.max
+	}
+	if ok && d.oneOf != nil {
+		for part := range strings.SplitSeq(value, ",") {
+			ok = ok && slices.Contains(d.oneOf, strings.TrimSpace(part))
+			if d.Type != TypeList && part != value {
+				ok = false
+			}
+		}
+	}
+	if !ok {
+		return fmt.Sprintf("Invalid value %s for configuration %s", value, d.Name)
+	}
+	return ""
+}
+
+// CheckConfigs says what is wrong with the configurations of a new topic; "" if
+// nothing is.
+func CheckConfigs(configs []Config) string {
+	lag := map[string]int64{"min.compaction.lag.ms": 0, "max.compaction.lag.ms": math.MaxInt64}
+	for _, c := range configs {
+		d := findDef(c.Name)
+		if d == nil {
+			return "Unknown topic config name: " + c.Name
+		}
+		if msg := d.check(c.Value); msg != "" {
+			return msg
+		}
+		if _, ok := lag[c.Name]; ok {
+			lag[c.Name], _ = strconv.ParseInt(c.Value, 10, 64)
+		}
+	}
+	if lag["max.compaction.lag.ms"] < lag["min.compaction.lag.ms"] {
+		return "max.compaction.lag.ms is less than min.compaction.lag.ms"
+	}
+	return ""
+}
+
+// resolve returns the value of a configuration: the topic's own, else the gateway's,
+// else the default.
+func resolve(d *ConfigDef, topic []Config, broker map[string]string) Value {
+	for _, c := range topic {
+		if c.Name == d.Name {
+			return Value{ConfigDef: d, Value: c.Value, FromTopic: true}
+		}
+	}
+	for _, key := range d.Broker {
+		if v, ok := brokerValue(key, broker); ok {
+			return Value{ConfigDef: d, Value: v, FromBroker: key}
+		}
+	}
+	return Value{ConfigDef: d, Value: d.Default}
+}
+
+// brokerValue returns what the gateway sets under key, in the topic's unit.
+func brokerValue(key string, broker map[string]string) (string, bool) {
+	v, ok := broker[key]
+	if !ok {
+		return "", false
+	}
+	unit := int64(1)
+	switch {
+	case strings.HasSuffix(key, ".hours"):
+		unit = 3_600_000
+	case strings.HasSuffix(key, ".minutes"):
+		unit = 60_000
+	}
+	if n, err := strconv.ParseInt(v, 10, 64); err == nil && unit > 1 && n > 0 {
+		v = strconv.FormatInt(n*unit, 10)
+	}
+	return v, true
+}
+
+// Settings are the configurations of a topic that the store acts on.
+type Settings struct {
+	MaxMessageBytes      int
+	MaxDecompressedBytes int64
+	// Compacted: the cleanup policy has compact, so every record needs a key.
+	Compacted     bool
+	LogAppendTime bool
+	// TimestampBeforeMax and TimestampAfterMax bound how far a producer's clock may
+	// be behind and ahead of ours, in milliseconds.
+	TimestampBeforeMax, TimestampAfterMax int64
+}
+
+func settingsOf(topic []Config, broker map[string]string) Settings {
+	value := func(name string) string { return resolve(findDef(name), topic, broker).Value }
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(value(name), 10, 64)
+		return n
+	}
+	return Settings{
+		MaxMessageBytes:      int(number("max.message.bytes")),
+		MaxDecompressedBytes: number("max.decompressed.message.bytes"),
+		Compacted:            strings.Contains(value("cleanup.policy"), "compact"),
+		LogAppendTime:        value("message.timestamp.type") == "LogAppendTime",
+		TimestampBeforeMax:   number("message.timestamp.before.max.ms"),
+		TimestampAfterMax:    number("message.timestamp.after.max.ms"),
+	}
+}

@@ -1,0 +1,202 @@
+package topics
+
+import (
+	"crypto/rand"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rollcall-mq/rollcall/store"
+)
+
+// Limits of a store.
+const (
+	// PartitionsMax bounds the partitions of all topics together; each costs memory.
+	PartitionsMax = 200_000
+	// producerIDBlock is how many producer ids are reserved at a time; a restart
+	// skips what is left of one.
+	producerIDBlock = 1000
+	// producersMax bounds the idempotent producers that one partition remembers.
+	// When there are more, the ones that were quiet for the longest are forgotten.
+	producersMax = 100_000
+)
+
+// Options configures a [Log].
+type Options struct {
+	// DB is the Pebble of the topics, and Committer its only writer.
+	DB        *pebble.DB
+	Committer *store.Committer
+	// Broker has the gateway's own settings under Kafka's names for them, such as
+	// "message.max.bytes": those that were set, not defaults. Topics that do not set
+	// the configuration themselves follow it.
+	Broker map[string]string
+	// ProducerExpiration is after how long an idempotent producer that sends nothing
+	// is forgotten (producer.id.expiration.ms). Zero: one day.
+	ProducerExpiration time.Duration
+	// OnDelete, if set, is called when the deletion of a topic is durable, before it
+	// is answered, on a goroutine of its own.
+	OnDelete func(name string, id ID)
+	// Now and NewID are the clock and the source of topic ids; nil for real ones.
+	Now   func() time.Time
+	NewID func() ID
+}
+
+// Log holds all topics of a store.
+type Log struct {
+	db        *pebble.DB
+	committer *store.Committer
+	broker    map[string]string
+	expireMs  int64
+	onDelete  func(name string, id ID)
+	now       func() time.Time
+	newID     func() ID
+	unpack    decompressors
+
+	// byName and byID have the topics that are durable and not deleted: name to
+	// *Topic and ID to *Topic. Written by the committer's goroutine, read by all.
+	byName, byID sync.Map
+
+	// mu puts all writes in order: what is checked under it and submitted under it
+	// reaches the committer in the same order. Submit may block until the committer
+	// goes on, so nothing that runs on the committer's goroutine may take it.
+	mu    sync.Mutex
+	names names
+	// The producer ids from idNext to idEnd are reserved but not handed out.
+	idNext, idEnd int64
+
+	// idDurable is the end of the ids whose reservation is durable.
+	idDurable atomic.Int64
+	// deletions are the goroutines that call onDelete.
+	deletions sync.WaitGroup
+}
+
+// Open reads the topics of a store. The committer has to be closed before l is, and
+// the Pebble after.
+func Open(o Options) (*Log, error) {
+	l := &Log{
+		db:        o.DB,
+		committer: o.Committer,
+		broker:    o.Broker,
+		expireMs:  o.ProducerExpiration.Milliseconds(),
+		onDelete:  o.OnDelete,
+		now:       o.Now,
+		newID:     o.NewID,
+		unpack:    newDecompressors(runtime.GOMAXPROCS(0)),
+		names:     names{byKey: map[string]*Topic{}},
+	}
+	if l.expireMs == 0 {
+		l.expireMs = 24 * time.Hour.Milliseconds()
+	}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	if l.newID == nil {
+		l.newID = randomID
+	}
+	if err := l.load(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close waits for the calls of OnDelete.
+func (l *Log) Close() { l.deletions.Wait() }
+
+// randomID returns a random UUID, version 4. Like Kafka's it does not begin with a
+// dash in base64, which command lines would take for a flag.
+func randomID() ID {
+	for {
+		var id ID
+		_, _ = rand.Read(id[:]) // never fails
+		id[6] = id[6]&0x0f | 0x40
+		id[8] = id[8]&0x3f | 0x80
+		if id[0]>>2 != 62 {
+			return id
+		}
+	}
+}
+
+func (l *Log) nowMs() int64 { return l.now().UnixMilli() }
+
+// Topic returns the topic of this name, nil if there is none.
+func (l *Log) Topic(name string) *Topic {
+	if t, ok := l.byName.Load(name); ok {
+		return t.(*Topic)
+	}
+	return nil
+}
+
+// TopicByID returns the topic of this id, nil if there is none.
+func (l *Log) TopicByID(id ID) *Topic {
+	if t, ok := l.byID.Load(id); ok {
+		return t.(*Topic)
+	}
+	return nil
+}
+
+// Lookup returns the id and the number of partitions of a topic.
+func (l *Log) Lookup(name string) (id [16]byte, partitions int32, ok bool) {
+	if t := l.Topic(name); t != nil {
+		return t.ID, int32(len(t.Partitions())), true
+	}
+	return id, 0, false
+}
+
+// ByID returns the name of a topic.
+func (l *Log) ByID(id [16]byte) (name string, ok bool) {
+	if t := l.TopicByID(id); t != nil {
+		return t.Name, true
+	}
+	return "", false
+}
+
+// All returns all topics in order of their names.
+func (l *Log) All() []*Topic {
+	all := map[string]*Topic{}
+	l.byName.Range(func(name, t any) bool {
+		all[name.(string)] = t.(*Topic)
+		return true
+	})
+	return slices.SortedFunc(maps.Values(all), func(a, b *Topic) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// barrier calls done when everything that was submitted before is durable. Guarded
+// by mu, like every submission.
+func (l *Log) barrier(done func(error)) {
+	l.committer.Submit(store.Op{Sync: true, Done: done})
+}
+
+// NewProducerID hands out a producer id that nobody has had before, and calls done
+// when that is durable, maybe at once.
+func (l *Log) NewProducerID(done func(id int64, err error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := l.idNext
+	l.idNext++
+	if id < l.idEnd {
+		if id < l.idDurable.Load() {
+			done(id, nil)
+			return
+		}
+		l.barrier(func(err error) { done(id, err) })
+		return
+	}
+	end := id + producerIDBlock
+	l.idEnd = end
+	l.committer.Submit(store.Op{
+		Sync:  true,
+		Write: func(b *store.Batch) { b.Set(producerIDKey(), encodeProducerID(end)) },
+		Done: func(err error) {
+			if err == nil {
+				l.idDurable.Store(end)
+			}
+			done(id, err)
+		},
+	})
+}
