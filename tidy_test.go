@@ -46,6 +46,7 @@ var rules = map[string][]ban{
 		{[]string{project}, nil, "bytes and kmsg only, so that it can be fuzzed by itself"},
 		{[]string{"net/...", "time", zap}, nil, "it has no sockets, no clock and no voice: errors are returned"},
 	},
+	"protocol/internal/schemagen": nil, // a generator, not part of the binary
 	"coordinator/group": {
 		{[]string{"time", "sync/...", "context", "math/rand/...", "crypto/...", "net/...", "os/...", "io/...", "log/...", zap},
 			nil, "the machine is pure: time, entropy and configuration come in with events, news goes out as notes"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -37,7 +36,7 @@ func start(c *config.Config, log *zap.Logger) (n *node, err error) {
 	}
 	n.admin = admin.NewServer(admin.Config{
 		Token:   c.AdminToken,
-		Ready:   func() error { return errors.New("no shard is loaded") },
+		Ready:   func() (bool, string) { return false, "no shard is loaded" },
 		Metrics: http.NotFoundHandler(),
 		Log:     log,
 	})

@@ -29,9 +29,9 @@ const (
 type Config struct {
 	// Token, if set, must be carried by every request but those for health.
 	Token string
-	// Ready returns nil if the gateway can serve, else the reason why not, in
-	// words for an operator.
-	Ready func() error
+	// Ready tells whether the gateway can serve and, if not, why, in words for an
+	// operator.
+	Ready func() (ready bool, reason string)
 	// Metrics serves /metrics.
 	Metrics http.Handler
 	Log     *zap.Logger
@@ -48,8 +48,8 @@ func NewServer(c Config) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := c.Ready(); err != nil {
-			say(w, http.StatusServiceUnavailable, err.Error())
+		if ready, reason := c.Ready(); !ready {
+			say(w, http.StatusServiceUnavailable, reason)
 			return
 		}
 		say(w, http.StatusOK, "ready")

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,10 +26,10 @@ func get(t *testing.T, s *Server, path, authorization string) (status int, body 
 	return w.Code, strings.TrimSpace(string(content))
 }
 
-func newTestServer(token string, ready error) *Server {
+func newTestServer(token, notReady string) *Server {
 	return NewServer(Config{
 		Token:   token,
-		Ready:   func() error { return ready },
+		Ready:   func() (bool, string) { return notReady == "", notReady },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "figures") }),
 		Log:     zap.NewNop(),
 	})
@@ -38,27 +37,27 @@ func newTestServer(token string, ready error) *Server {
 
 func TestHealth(t *testing.T) {
 	for _, test := range []struct {
-		path   string
-		ready  error
-		status int
-		body   string
+		path     string
+		notReady string
+		status   int
+		body     string
 	}{
-		{"/livez", errors.New("loading"), http.StatusOK, "alive"},
-		{"/readyz", nil, http.StatusOK, "ready"},
-		{"/readyz", errors.New("3 of 50 shards are loading"), http.StatusServiceUnavailable, "3 of 50 shards are loading"},
-		{"/metrics", nil, http.StatusOK, "figures"},
-		{"/elsewhere", nil, http.StatusNotFound, "404 page not found"},
+		{"/livez", "loading", http.StatusOK, "alive"},
+		{"/readyz", "", http.StatusOK, "ready"},
+		{"/readyz", "3 of 50 shards are loading", http.StatusServiceUnavailable, "3 of 50 shards are loading"},
+		{"/metrics", "", http.StatusOK, "figures"},
+		{"/elsewhere", "", http.StatusNotFound, "404 page not found"},
 	} {
-		status, body := get(t, newTestServer("", test.ready), test.path, "")
+		status, body := get(t, newTestServer("", test.notReady), test.path, "")
 		if status != test.status || body != test.body {
-			t.Errorf("%s with %v: %d %q, want %d %q", test.path, test.ready, status, body, test.status, test.body)
+			t.Errorf("%s with %q: %d %q, want %d %q", test.path, test.notReady, status, body, test.status, test.body)
 		}
 	}
 }
 
 // TestToken has what a token opens, and that health needs none.
 func TestToken(t *testing.T) {
-	s := newTestServer("s3cret", nil)
+	s := newTestServer("s3cret", "")
 	for _, test := range []struct {
 		path, authorization string
 		status              int
@@ -82,7 +81,7 @@ func TestToken(t *testing.T) {
 
 func TestOnlyGet(t *testing.T) {
 	w := httptest.NewRecorder()
-	newTestServer("", nil).http.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/readyz", nil))
+	newTestServer("", "").http.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/readyz", nil))
 	if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST /readyz: %d", w.Code)
 	}

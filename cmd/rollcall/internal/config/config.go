@@ -44,14 +44,18 @@ type Config struct {
 	QueuedRequestsMax int64
 	ConnectionIdle    time.Duration
 	ConnectionsMax    int
-	ConnectionsPerIP  int
 
 	AutoCreateTopics  bool
 	DefaultPartitions int
 	MessageMax        int
 	FetchMax          int
 	FetchSessionsMax  int
-	PartitionsMax     int
+
+	CleanupPolicy      string
+	TimestampType      string
+	TimestampBeforeMax time.Duration
+	TimestampAfterMax  time.Duration
+	ProducerExpiration time.Duration
 
 	values map[string]Value
 }
@@ -81,6 +85,21 @@ func (c *Config) Effective() []Value {
 	}
 	return all
 }
+
+// Set returns the keys that were set to something, with their values; for those
+// of topics that is what topics without a value of their own follow.
+func (c *Config) Set() map[string]string {
+	set := map[string]string{}
+	for name, v := range c.values {
+		if v.Source != sourceDefault && !v.Key.Secret {
+			set[name] = v.Text
+		}
+	}
+	return set
+}
+
+// sourceDefault is the source of values that nobody set.
+const sourceDefault = "default"
 
 // Error is everything that is wrong with a configuration, a line each.
 type Error struct{ Problems []string }
@@ -122,7 +141,7 @@ func Load(in Input) (c *Config, warnings []string, err error) {
 	problems := &Error{}
 	values := map[string]Value{}
 	for i := range Keys {
-		values[Keys[i].Name] = Value{Key: &Keys[i], Text: Keys[i].Default, Source: "default"}
+		values[Keys[i].Name] = Value{Key: &Keys[i], Text: Keys[i].Default, Source: sourceDefault}
 	}
 	set := func(name, text, source string) {
 		key := find(name)

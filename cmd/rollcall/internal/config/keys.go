@@ -92,7 +92,7 @@ var Keys = []Key{
 		"The longest that an answer waits for the disk before the client is told to try again."),
 	number("offsets.topic.num.partitions", sectionOffsets, 50, 1, 10000, func(c *Config) *uint32 { return &c.OffsetsShards },
 		"The number of shards. It is fixed when the data directory is created; another value later is refused."),
-	own(millis("offsets.history.retention.ms", sectionOffsets, 604800000, 0, math.MaxInt64/int64(time.Millisecond), func(c *Config) *time.Duration { return &c.OffsetsHistoryRetention },
+	own(millis("offsets.history.retention.ms", sectionOffsets, 604800000, 0, math.MaxInt64, func(c *Config) *time.Duration { return &c.OffsetsHistoryRetention },
 		"How long the log of all changes to groups and offsets is kept; 0 keeps none beyond what recovery needs.")),
 	own(number("offsets.history.retention.bytes", sectionOffsets, 1<<30, 0, math.MaxInt64, func(c *Config) *int64 { return &c.OffsetsHistoryBytes },
 		"The most bytes of that log, over all shards.")),
@@ -106,25 +106,31 @@ var Keys = []Key{
 		"The largest request; a longer one closes its connection."),
 	number("queued.max.request.bytes", sectionLimits, 256<<20, 1<<20, math.MaxInt64, func(c *Config) *int64 { return &c.QueuedRequestsMax },
 		"The most bytes of requests in memory at once, beyond the first 16 KiB of each. (Kafka's default is no limit.)"),
-	millis("connections.max.idle.ms", sectionLimits, 600000, 1, math.MaxInt64/int64(time.Millisecond), func(c *Config) *time.Duration { return &c.ConnectionIdle },
+	millis("connections.max.idle.ms", sectionLimits, 600000, 1, math.MaxInt64, func(c *Config) *time.Duration { return &c.ConnectionIdle },
 		"A connection without traffic for this long is closed."),
 	number("max.connections", sectionLimits, math.MaxInt32, 1, math.MaxInt32, func(c *Config) *int { return &c.ConnectionsMax },
 		"The most connections at a time."),
-	number("max.connections.per.ip", sectionLimits, math.MaxInt32, 1, math.MaxInt32, func(c *Config) *int { return &c.ConnectionsPerIP },
-		"The most connections at a time from one address."),
 
 	boolean("auto.create.topics.enable", sectionTopics, true, func(c *Config) *bool { return &c.AutoCreateTopics },
 		"Whether asking for the metadata of a topic that does not exist creates it, if the client allows that."),
 	number("num.partitions", sectionTopics, 1, 1, 100000, func(c *Config) *int { return &c.DefaultPartitions },
 		"The number of partitions of topics that are created without one."),
+	choice("log.cleanup.policy", sectionTopics, "delete", []string{"delete", "compact", "compact,delete", "delete,compact"}, func(c *Config) *string { return &c.CleanupPolicy },
+		"The cleanup.policy of topics without one of their own. With compact every record must have a key."),
+	choice("log.message.timestamp.type", sectionTopics, "CreateTime", []string{"CreateTime", "LogAppendTime"}, func(c *Config) *string { return &c.TimestampType },
+		"Whether records carry the time of their producer or that of their arrival, for topics without a message.timestamp.type of their own."),
+	millis("log.message.timestamp.before.max.ms", sectionTopics, math.MaxInt64, 0, math.MaxInt64, func(c *Config) *time.Duration { return &c.TimestampBeforeMax },
+		"The oldest that a record's time may be when it arrives, for topics without a value of their own."),
+	millis("log.message.timestamp.after.max.ms", sectionTopics, 3600000, 0, math.MaxInt64, func(c *Config) *time.Duration { return &c.TimestampAfterMax },
+		"The furthest in the future that a record's time may be when it arrives, for topics without a value of their own."),
+	millis("producer.id.expiration.ms", sectionTopics, 86400000, 1, math.MaxInt32, func(c *Config) *time.Duration { return &c.ProducerExpiration },
+		"After how long a producer that sends nothing is forgotten."),
 	number("message.max.bytes", sectionTopics, 1048588, 0, math.MaxInt32, func(c *Config) *int { return &c.MessageMax },
 		"The largest record batch that a topic accepts, unless its own max.message.bytes says otherwise."),
 	number("fetch.max.bytes", sectionTopics, 57671680, 1024, math.MaxInt32, func(c *Config) *int { return &c.FetchMax },
 		"The most bytes that a Fetch returns, whatever it asks for."),
 	number("max.incremental.fetch.session.cache.slots", sectionTopics, 1000, 0, math.MaxInt32, func(c *Config) *int { return &c.FetchSessionsMax },
 		"The most incremental fetch sessions that are remembered."),
-	own(number("topic.partitions.max", sectionTopics, 100000, 1, math.MaxInt32, func(c *Config) *int { return &c.PartitionsMax },
-		"The most partitions of all topics together.")),
 }
 
 // find returns the key of a name, nil if there is none.
@@ -167,7 +173,7 @@ func duration(unit time.Duration, name, section string, def, low, high int64, fi
 		Name: name, Section: section, Type: "int", Default: strconv.FormatInt(def, 10), Range: between(low, high), Doc: doc,
 		parse: func(c *Config, text string) error {
 			n, err := parseInt(text, low, high)
-			*field(c) = time.Duration(n * int64(unit))
+			*field(c) = time.Duration(min(n, math.MaxInt64/int64(unit))) * unit
 			return err
 		},
 	}
@@ -245,7 +251,7 @@ func parseInt(text string, low, high int64) (int64, error) {
 
 // between says a range in words; bounds that only a type sets are left out.
 func between(low, high int64) string {
-	if high >= math.MaxInt64/int64(time.Millisecond) {
+	if high == math.MaxInt64 {
 		return "at least " + strconv.FormatInt(low, 10)
 	}
 	return fmt.Sprintf("%d to %d", low, high)
