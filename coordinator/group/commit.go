@@ -67,7 +67,7 @@ func (m *Machine) stepCommit(now Time, ev *Commit) {
 		m.recordCommit(ev, total-refused)
 	}
 	m.keep() // O1 begins the group also if nothing is stored
-	m.noteFrom(rule, from, ev.MemberID, "")
+	m.noteFrom(rule, from, ev.MemberID, "offset commit")
 	m.replyCommit(ev, total, refused)
 }
 
@@ -120,7 +120,7 @@ func (m *Machine) recordCommit(ev *Commit, n int) {
 	expire := Time(-1)
 	if ev.Retention != -1 {
 		expire = explicitExpiry(ev.Wall, Time(ev.Retention))
-		m.note(O10, ev.MemberID, "explicit retention")
+		m.note(O10, ev.MemberID, "offset commit with a retention of its own")
 	}
 	topics, partitions := m.env.commit.take(len(ev.Topics), n)
 	for i := range ev.Topics {
@@ -173,11 +173,11 @@ func (m *Machine) replyCommit(ev *Commit, total, refused int) {
 		m.reply(ev.Req, None, nil)
 		return
 	case total:
-		m.note(O8, ev.MemberID, "metadata too large")
+		m.note(O8, ev.MemberID, "offset commit refused, metadata too large")
 		m.reply(ev.Req, OffsetMetadataTooLarge, nil)
 		return
 	}
-	m.note(O8, ev.MemberID, "metadata too large")
+	m.note(O8, ev.MemberID, "offset commit refused in part, metadata too large")
 	body := &CommitReply{Codes: make([][]Code, len(ev.Topics))}
 	all := make([]Code, total)
 	for i := range ev.Topics {

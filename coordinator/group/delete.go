@@ -32,7 +32,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 	state := m.state()
 	switch {
 	case state == Dead:
-		m.note(E1, "", "")
+		m.note(E1, "", "offset delete of an unknown group")
 		m.reply(ev.Req, GroupIDNotFound, nil)
 		return
 	case state != Empty && m.protocolType() != "consumer":
@@ -62,7 +62,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 			}
 		}
 	}
-	m.note(E4, "", "")
+	m.note(E4, "", "offset delete")
 	m.env.by = provenance(ev.Client)
 	m.recordDeletion(&gone)
 	m.keep()
@@ -86,7 +86,7 @@ func provenance(c Client) Provenance {
 func (m *Machine) stepDeleteGroup(_ Time, ev *DeleteGroup) {
 	switch m.state() {
 	case Dead:
-		m.note(E5, "", "")
+		m.note(E5, "", "delete of an unknown group")
 		m.reply(ev.Req, GroupIDNotFound, nil)
 	case Empty:
 		from := m.state()

@@ -5,11 +5,11 @@ package group
 // transactions, and plain commits are never pending: the reply waits for them.
 func (m *Machine) stepFetch(_ Time, ev *Fetch) {
 	if ev.All {
-		m.note(O12, "", "")
+		m.note(O12, "", "offset fetch of all")
 		m.reply(ev.Req, None, m.fetchAll())
 		return
 	}
-	m.note(O11, "", "")
+	m.note(O11, "", "offset fetch")
 	m.reply(ev.Req, None, m.fetchListed(ev))
 }
 
@@ -47,7 +47,7 @@ func (m *Machine) fetched(t *topicOffsets, partition int32, id TopicID) FetchedP
 		return none
 	}
 	if stored := t.topicID(e); id != stored && id != (TopicID{}) && stored != (TopicID{}) {
-		m.note(O13, "", "offset of another topic of that name")
+		m.note(O13, "", "offset is of another topic of that name")
 		return none
 	}
 	return e.fetched()
