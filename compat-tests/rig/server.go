@@ -67,7 +67,9 @@ type Server struct {
 func Start(t testing.TB, env ...string) *Server {
 	t.Helper()
 	if addr := os.Getenv("ROLLCALL_COMPAT_ADDR"); addr != "" {
-		return &Server{Addr: addr, t: t, external: true}
+		s := &Server{Addr: addr, t: t, external: true}
+		warm(t, addr)
+		return s
 	}
 	s := &Server{Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(), "data"), t: t}
 	s.env = append([]string{
@@ -84,6 +86,16 @@ func Start(t testing.TB, env ...string) *Server {
 		}
 	})
 	return s
+}
+
+// warm makes a new Kafka create its offsets topic.
+func warm(t testing.TB, addr string) {
+	t.Helper()
+	adm := Admin(t, addr)
+	Eventually(t, 20*time.Second, "the coordinator answers", func() error {
+		_, err := adm.FetchOffsets(t.Context(), "warm")
+		return err
+	})
 }
 
 // External tells whether the server is not ours to stop.
