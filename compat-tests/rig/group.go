@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -32,6 +33,15 @@ func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32)
 	if err != nil {
 		t.Fatalf("create topic %s: %v", topic, err)
 	}
+	// Kafka answers before its own metadata shows the topic.
+	Eventually(t, 10*time.Second, "the topic is there", func() error {
+		_, err := adm.ListEndOffsets(t.Context(), topic)
+		if err == nil {
+			topics, terr := adm.ListTopics(t.Context(), topic)
+			err = errors.Join(terr, topics[topic].Err)
+		}
+		return err
+	})
 }
 
 // Assignment asks the coordinator who owns what. It is an error unless the group is
