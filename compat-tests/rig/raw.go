@@ -92,6 +92,11 @@ func (c *Conn) Receive(wait time.Duration) (kmsg.Response, error) {
 	if !ok {
 		return nil, fmt.Errorf("an answer to %d, which was not asked", id)
 	}
+	for older := range c.sent {
+		if older < id {
+			return nil, fmt.Errorf("%d is answered before %d", id, older)
+		}
+	}
 	delete(c.sent, id)
 	b = b[4:]
 	resp := req.ResponseKind()

@@ -167,6 +167,26 @@ func (s *Server) readLog(lines *bufio.Scanner, listening chan<- [2]string) {
 	}
 }
 
+// MustNotStart starts the stopped server with other settings and returns what it says
+// when it refuses them.
+func (s *Server) MustNotStart(env ...string) string {
+	s.t.Helper()
+	bin, err := rollcallBin()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.Command(bin, "serve", "--listen", s.Addr, "--admin", s.Admin, "--data-dir", s.Dir)
+	cmd.Env = append(append(os.Environ(), s.env...), env...)
+	cmd.WaitDelay = 10 * time.Second
+	timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		s.t.Errorf("the server started with %v", env)
+	}
+	return string(out)
+}
+
 // Kill ends the process with SIGKILL.
 func (s *Server) Kill() {
 	s.t.Helper()
