@@ -12,50 +12,51 @@ func (m *Machine) stepLeave(now Time, ev *Leave) {
 		m.reply(ev.Req, None, &LeaveReply{Codes: codes})
 		return
 	}
-	var left *LeaveMember
+	anybody, left, reason := false, "", ""
 	for i := range ev.Members {
-		if codes[i] = m.leave(&ev.Members[i]); codes[i] == None {
-			left = &ev.Members[i]
+		id, code := m.leave(&ev.Members[i])
+		if codes[i] = code; code == None {
+			anybody, left, reason = true, id, ev.Members[i].Reason
 		}
 	}
 	m.reply(ev.Req, None, &LeaveReply{Codes: codes})
-	if left == nil {
+	if !anybody {
 		return
 	}
-	m.env.by = by(ev.Client, left.MemberID, -1)
+	m.env.by = by(ev.Client, left, -1)
 	switch m.live.state {
 	case Stable, CompletingRebalance:
-		m.startRound(now, left.MemberID, because("member left", left.Reason))
+		m.startRound(now, left, because("member left", reason))
 	case PreparingRebalance:
 		m.maybeComplete(now)
 	}
 }
 
-// leave removes one member or id.
-func (m *Machine) leave(item *LeaveMember) Code {
+// leave removes one member or id, and returns whose.
+func (m *Machine) leave(item *LeaveMember) (string, Code) {
 	if m.live == nil {
 		m.note(L2, item.MemberID, "member or instance id not known")
-		return UnknownMemberID
+		return "", UnknownMemberID
 	}
 	if item.MemberID == "" && item.InstanceID != nil {
 		if x := m.live.findInstance(*item.InstanceID); x != nil {
 			m.note(L5, x.id, "static member removed by its instance id")
 			m.expel(x)
-			return None
+			return x.id, None
 		}
 	}
 	if m.live.takePending(item.MemberID) {
 		m.note(L3, item.MemberID, "id handed out is given back")
-		return None
+		return item.MemberID, None
 	}
 	x, code := m.current(item.MemberID, item.InstanceID)
 	if code != None {
 		m.note(L2, item.MemberID, "member or instance id not known")
-		return code
+		return "", code
 	}
 	m.note(L4, x.id, "member leaves")
 	m.expel(x)
-	return None
+	return x.id, None
 }
 
 // expel removes a member and answers what it has parked.

@@ -8,6 +8,8 @@ import (
 // run carries out one command.
 func (c *command) run() {
 	switch c.name {
+	case "new":
+		c.s.reset()
 	case "config":
 		c.config()
 	case "join":

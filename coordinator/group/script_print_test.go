@@ -85,7 +85,7 @@ func (x *client) learn(r Reply) {
 	j, ok := r.Body.(*JoinReply)
 	switch {
 	case ok && r.Code == None:
-		if j.MemberID != x.id {
+		if j.MemberID != x.id && x.id != "" {
 			x.old = x.id
 		}
 		x.id, x.generation, x.told = j.MemberID, j.Generation, j.Members

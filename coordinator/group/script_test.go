@@ -19,7 +19,8 @@ import (
 // Every line before ---- is a command. Members have names; a name stands for the
 // client, which remembers the member id and the generation that it was told.
 //
-//	config [delay=MS] [max-size=N] [pending-max=N] [metadata-max=N] [retention=MS]
+//	new                              another group, another world
+//	config [delay=MS] [max-size=N] [pending-max=N] [metadata-max=N] [retention=MS] [assignor=TYPE]
 //	join NAME [v=0..9] [instance=I] [session=MS] [rebalance=MS] [type=T]
 //	     [protocols=(name:metadata,...)] [topics=(t,...)] [id=ID] [reason=WORDS]
 //	     what is given is remembered for the next join; v3 has no handshake, v9
@@ -46,8 +47,8 @@ import (
 //	stable NAME...                   forms a group of these members, printing the end only
 //	members                          every member with its deadlines
 //
-// id=, instance= and gen= (also gen=+1 and gen=-1, relative to what the client
-// knows) apply to all requests. NAME#old is the id that a name had before.
+// id=, instance= and gen= (gen=+1 is relative to what the client knows) apply to
+// all requests. NAME#old is the id that a name had before.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if !strings.HasSuffix(path, ".txt") {
@@ -93,12 +94,14 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{t: t, cfg: Config{InitialRebalanceDelay: 3000, MaxMetadata: 4096, OffsetsRetention: 7 * 24 * 3600 * 1000}}
+	s := &script{t: t}
 	s.reset()
 	return s
 }
 
 func (s *script) reset() {
+	s.cfg = Config{InitialRebalanceDelay: 3000, MaxMetadata: 4096, OffsetsRetention: 7 * 24 * 3600 * 1000}
+	s.diskLow = false
 	s.world = newWorld(s.cfg)
 	s.clients = map[string]*client{}
 	s.waiting = map[ReqID]request{}
@@ -241,7 +244,7 @@ func (c *command) who(x *client) (id string, instance *string, generation int32)
 	}
 	if v, ok := c.value("gen"); ok {
 		n := int32(c.number("gen", 0))
-		if v[0] == '+' || v[0] == '-' && v != "-1" || v == "-1" && generation > 0 {
+		if v[0] == '+' {
 			n += generation
 		}
 		generation = n
