@@ -21,7 +21,8 @@
 //	join and sync timer  the deadline of the phase                     none
 //
 // The last column is what [Loaded] makes of it after a restart. A group exists
-// while it has offsets, a snapshot, members, pending ids or a join phase.
+// while it has offsets, a snapshot, members, pending ids or a join phase, and when
+// all that is gone until the next run of the expiry of offsets.
 //
 // # Rules
 //

@@ -16,6 +16,7 @@ func (m *Machine) stepJoin(now Time, ev *Join) {
 	case !m.admits(ev.MemberID):
 		m.joinFull(now, ev)
 	case !m.fits(ev):
+		m.open() // a group begins even so, as in Kafka
 		m.note(J3, ev.MemberID, "protocol type or protocols do not fit the group")
 		m.refuseJoin(ev.Req, InconsistentProtocol, ev.MemberID)
 	case ev.MemberID == "":

@@ -105,10 +105,11 @@ func (m *Machine) Step(now Time, ev Event) Output {
 }
 
 // dropEmpty ends a membership that never had a generation and has nothing left:
-// the group is unknown again, or has offsets only.
+// the group has offsets only, or nothing until the expiry of offsets removes it.
 func (m *Machine) dropEmpty() {
 	if l := m.live; l != nil && l.state == Empty && m.snap == nil && len(l.pending) == 0 {
 		m.live = nil
+		m.keep()
 	}
 }
 
