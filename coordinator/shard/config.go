@@ -31,6 +31,10 @@ type Config struct {
 	// DiskLow tells whether free space is below store.min.free.bytes. It is
 	// asked once a turn and must be cheap; nil stands for never.
 	DiskLow func() bool
+	// Topics tells the id of a topic and whether it exists. A shard that has loaded
+	// drops the offsets of those that do not, in case a crash cut their deletion
+	// short; nil leaves them.
+	Topics func(name string) (group.TopicID, bool)
 	// Listener hears what happens; nil stands for nobody.
 	Listener Listener
 

@@ -29,9 +29,9 @@ func (s *Shard) Load(ctx context.Context) error {
 		s.fold.at = now + s.cfg.CheckpointInterval
 	}
 	s.expireAt = now + s.cfg.ExpireInterval
-	ev := &group.Loaded{Head: group.Head{Wall: wall}}
-	for _, e := range append([]*entry(nil), s.order...) {
-		s.step(e, now, ev, origin{})
+	s.stepAll(now, &group.Loaded{Head: group.Head{Wall: wall}})
+	if s.cfg.Topics != nil {
+		s.stepAll(now, &group.CheckTopics{Head: group.Head{Wall: wall}, Lookup: s.cfg.Topics})
 	}
 	s.flush()
 	load.Groups = len(s.order) - len(s.gone)
@@ -39,6 +39,13 @@ func (s *Shard) Load(ctx context.Context) error {
 	s.in.enter(Active)
 	s.cfg.Listener.OnState(s.n, Active, load, nil)
 	return nil
+}
+
+// stepAll steps an event on every group.
+func (s *Shard) stepAll(now group.Time, ev group.Event) {
+	for _, e := range append([]*entry(nil), s.order...) {
+		s.step(e, now, ev, origin{})
+	}
 }
 
 // read applies what the log has: the rows of the checkpoint, then the tail.
