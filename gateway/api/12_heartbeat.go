@@ -32,11 +32,7 @@ func (h *Handlers) heartbeat(c *Call) {
 
 // Reply implements shard.Sink.
 func (hc *heartbeatCall) Reply(r group.Reply) {
-	// A loading coordinator does not know the member yet and says that all is
-	// well, or every member would rejoin (GroupCoordinatorService.heartbeat).
-	if r.Code != group.CoordinatorLoading {
-		hc.resp.ErrorCode = int16(r.Code)
-	}
+	hc.resp.ErrorCode = int16(r.Code)
 	hc.call.Done()
 }
 

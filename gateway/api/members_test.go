@@ -270,13 +270,12 @@ func TestSyncGroupErrorIsEmpty(t *testing.T) {
 
 func TestHeartbeat(t *testing.T) {
 	for v := int16(0); v <= 4; v++ {
-		// While its shard loads, a member is told that all is well.
-		for code, want := range map[group.Code]int16{0: 0, 14: 0, 15: 15, 16: 16, 22: 22, 25: 25, 27: 27, 82: 82} {
+		for _, want := range []int16{0, 15, 16, 22, 25, 27, 82} {
 			s := newServer()
-			s.groups.reply = replies(code)
+			s.groups.reply = replies(group.Code(want))
 			got := s.ask(t, v, &kmsg.HeartbeatRequest{Group: "g", Generation: 3, MemberID: "m", InstanceID: ptr("i")}).(*kmsg.HeartbeatResponse)
 			if got.ErrorCode != want {
-				t.Errorf("v%d: code %d is answered %d, want %d", v, code, got.ErrorCode, want)
+				t.Errorf("v%d: code %d is answered %d", v, want, got.ErrorCode)
 			}
 			ev := &group.Heartbeat{Generation: 3, MemberID: "m"}
 			if v >= 3 {
