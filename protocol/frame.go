@@ -166,12 +166,20 @@ func (f *FrameBuffer) Drop() {
 	f.cur, f.r, f.w, f.unfinished = nil, 0, 0, false
 }
 
-// Full tells whether the next read would need more memory than the buffer has.
+// Full tells whether there is no room left to read ahead.
 func (f *FrameBuffer) Full() bool { return f.cur != nil && f.w == len(f.cur.buf) }
 
+// ReadAhead returns what room there is without moving anything or asking for more
+// memory; it may be none. It is for bytes that come while frames wait to be taken.
+func (f *FrameBuffer) ReadAhead() []byte {
+	if f.cur == nil {
+		f.cur = newBlock(blockSizes[0])
+	}
+	return f.cur.buf[f.w:]
+}
+
 // Room returns where to put the next bytes; [FrameBuffer.Wrote] tells how many came.
-// The error is [ErrBudget]. Room is called when there is no complete frame left, or
-// to read ahead while the buffer is not full.
+// The error is [ErrBudget]. Room is called when there is no complete frame left.
 func (f *FrameBuffer) Room() ([]byte, error) {
 	if f.cur == nil {
 		size := blockSizes[0]

@@ -114,8 +114,9 @@ func (c *Call) OnAbandon(f func()) { c.onAbandon = f }
 // Done reports one of the awaited parts. What its caller stored before is seen
 // by the Builder.
 func (c *Call) Done() {
+	wake := c.wake // the call may be used again as soon as nothing is missing
 	if c.missing.Add(-1) == 0 {
-		c.wake()
+		wake()
 	}
 }
 
