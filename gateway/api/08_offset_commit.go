@@ -9,7 +9,7 @@ import (
 // OffsetCommit, key 8, versions 2 to 10: versions 2 to 4 have a retention time, 3
 // a throttle time, 6 a leader epoch, 7 a group instance id (KIP-345), 8 is
 // flexible, 9 may answer GROUP_ID_NOT_FOUND (KIP-848), 10 has topic ids instead of
-// names (KIP-848). Left out, as in Kafka 4: versions 0 and 1.
+// names (KIP-848). Versions 0 and 1 are gone, as in Kafka 4. Nothing is left out.
 
 // commitCall is all that one commit needs. The response is laid out when the
 // request is read; the reply only fills in codes.

@@ -9,8 +9,9 @@ import (
 // OffsetFetch, key 9, versions 1 to 10: version 2 has a null list for all topics
 // and an error of the whole, 3 a throttle time, 5 a leader epoch, 6 is flexible, 7
 // has RequireStable (KIP-447), 8 several groups (KIP-709), 9 a member id and epoch
-// (KIP-848; classic groups do not look at them), 10 topic ids instead of names.
-// Left out, as in Kafka 4: version 0.
+// (KIP-848), 10 topic ids instead of names. Version 0 is gone, as in Kafka 4.
+//
+// Differs from Kafka: [fetch-member-ignored], as there are no consumer groups.
 
 // fetchCall is one request; each of its groups is a part.
 type fetchCall struct {

@@ -9,7 +9,10 @@ import (
 // FindCoordinator, key 10, versions 0 to 6: version 1 has a key type, a throttle
 // time and an error message, 3 is flexible, 4 takes a list of keys (KIP-699), 5 is
 // for an error that only transactions have (KIP-890), 6 has the key type of share
-// groups (KIP-932).
+// groups (KIP-932). The coordinator of transactions is this node, too.
+//
+// Differs from Kafka: [find-share], since there are none; [find-other-node];
+// [find-no-warm-up]; [find-error-texts].
 
 // The key types of FindCoordinator.
 const (

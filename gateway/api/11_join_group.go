@@ -11,6 +11,8 @@ import (
 // id (KIP-345), 6 is flexible, 7 has the protocol type in the response and a
 // nullable protocol name (KIP-559), 8 a reason (KIP-800), 9 skips the assignment
 // of a static leader (KIP-814).
+//
+// Differs from Kafka: [long-client-id].
 
 type joinCall struct {
 	call  *Call

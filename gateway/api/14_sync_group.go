@@ -8,7 +8,7 @@ import (
 
 // SyncGroup, key 14, versions 0 to 5: version 1 has a throttle time, 3 a group
 // instance id (KIP-345), 4 is flexible, 5 has the protocol type and name both
-// ways (KIP-559).
+// ways (KIP-559). Nothing is left out.
 
 type syncCall struct {
 	call  *Call

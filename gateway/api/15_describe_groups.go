@@ -12,6 +12,8 @@ import (
 // operations that the client may do (KIP-430), 4 group instance ids (KIP-345), 5
 // is flexible, 6 says GROUP_ID_NOT_FOUND, with a message, of a group that does not
 // exist (KIP-1043).
+//
+// Differs from Kafka: [describe-in-order].
 
 type describeCall struct {
 	call  *Call

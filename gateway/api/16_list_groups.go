@@ -12,6 +12,8 @@ import (
 // ListGroups, key 16, versions 0 to 5: version 1 has a throttle time, 3 is
 // flexible, 4 has states and a filter by them (KIP-518), 5 types and a filter by
 // them (KIP-848).
+//
+// Differs from Kafka: [list-sorted]; [list-classic-only].
 
 // groupTypeClassic is the type of every group there is.
 const groupTypeClassic = "classic"

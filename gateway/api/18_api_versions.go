@@ -8,7 +8,10 @@ import (
 // ApiVersions, key 18, versions 0 to 5: version 1 has a throttle time, 3 is
 // flexible (but not its response header) and names the client's software (KIP-511),
 // 4 shows features whose lowest version is 0 (KIP-1022), 5 says which node of which
-// cluster the client means (KIP-1242).
+// cluster the client means (KIP-1242). A version that is not served is answered by
+// package protocol, in version 0.
+//
+// Differs from Kafka: [no-features]; [fewer-keys].
 
 const (
 	apiVersionsKey = 18

@@ -8,6 +8,8 @@ import (
 
 // DeleteGroups, key 42, versions 0 to 3: version 2 is flexible, 3 has error
 // messages, which are null for every error there is here.
+//
+// Differs from Kafka: [delete-in-order].
 
 type deleteCall struct {
 	call  *Call
