@@ -28,6 +28,8 @@ type world struct {
 	// folded.
 	stored rowStore
 	folded int
+	// observe, if set, sees each step.
+	observe func(ev Event, out *Output)
 }
 
 func newWorld(cfg Config) *world {
@@ -67,6 +69,9 @@ func (w *world) tryStep(ev Event) (Output, error) {
 	}
 	if err := sameHardState(w.m, w.replica); err != nil {
 		return out, err
+	}
+	if w.observe != nil {
+		w.observe(ev, &out)
 	}
 	return out, w.check.step(w.m, ev, &out)
 }
