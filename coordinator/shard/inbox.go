@@ -103,8 +103,9 @@ func (b *inbox) wait(ctx context.Context, w *waiter) bool {
 
 // take returns everything in the inbox and lets the line move up. The caller
 // gives an empty slice to use next, and owns the returned one. Everything that
-// arrived before until is in it.
-func (b *inbox) take(now group.Time, empty []item) (items []item, until group.Time) {
+// arrived before until is in it. more tells that there is something in the inbox
+// again.
+func (b *inbox) take(now group.Time, empty []item) (items []item, until group.Time, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	items, b.items = b.items, empty[:0]
@@ -121,7 +122,7 @@ func (b *inbox) take(now group.Time, empty []item) (items []item, until group.Ti
 	if len(b.items) > 0 {
 		now = min(now, b.items[0].at)
 	}
-	return items, now
+	return items, now, len(b.items) > 0
 }
 
 // sleep tells whether there is nothing to do; from then on put says to wake the

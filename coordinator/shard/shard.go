@@ -43,10 +43,12 @@ type Shard struct {
 	gone []*entry
 
 	// queue was taken from the inbox; the items before head are done. until is
-	// the time before which everything that arrived is in it.
+	// the time before which everything that arrived is in it. more tells that there
+	// may be something in the inbox although the turn is over.
 	queue []item
 	head  int
 	until group.Time
+	more  bool
 
 	// now is the latest time that a machine has seen.
 	now group.Time
@@ -82,8 +84,6 @@ type Shard struct {
 
 // stall is a time during which the shard stood still.
 type stall struct {
-	// number counts stalls, so that an entry is credited once for each.
-	number uint32
 	// end is when it was noticed; length is an upper bound, in milliseconds.
 	end, length group.Time
 }
@@ -100,8 +100,6 @@ type entry struct {
 	deadline group.Time
 	// slot is the place in deadlines, place that in Shard.order.
 	slot, place int32
-	// credited is the number of the last stall whose length its machine knows.
-	credited uint32
 	// folding says what the checkpoint lacks of the group.
 	folding foldState
 	// gone: the group does not exist. listed: the entry is in Shard.gone.
@@ -128,6 +126,7 @@ func New(cfg Config, n uint32, log Log) *Shard {
 		env:       &group.Env{Config: cfg.Group},
 		groups:    make(map[string]*entry),
 		parked:    make(map[group.ReqID]origin),
+		stall:     stall{end: -1},
 		wakeAt:    never,
 		timeoutAt: never,
 		expireAt:  never,
@@ -273,8 +272,9 @@ func (s *Shard) RunOnce(now group.Time) (next group.Time, again bool) {
 // begin starts a turn: it fetches work and notices a standstill.
 func (s *Shard) begin(now group.Time) {
 	s.turnStats = Turn{Inbox: len(s.queue) - s.head}
+	s.more = true
 	if s.head == len(s.queue) {
-		s.queue, s.until = s.in.take(now, s.queue)
+		s.queue, s.until, s.more = s.in.take(now, s.queue)
 		s.head = 0
 		s.turnStats.Inbox = len(s.queue)
 	}
@@ -284,8 +284,7 @@ func (s *Shard) begin(now group.Time) {
 		due = min(due, s.queue[s.head].at)
 	}
 	if due < now-stallMin {
-		s.stall.number++
-		s.stall.end, s.stall.length = now, now-s.seen
+		s.stall = stall{end: now, length: now - s.seen}
 		s.cfg.Listener.OnStall(s.n, time.Duration(s.stall.length)*time.Millisecond)
 	}
 	s.seen = now
@@ -297,7 +296,7 @@ func (s *Shard) finish(now group.Time) (next group.Time, again bool) {
 		s.turnStats.Parked, s.turnStats.Groups = len(s.parked), len(s.order)
 		s.cfg.Listener.OnTurn(s.n, s.turnStats)
 	}
-	if s.head < len(s.queue) || len(s.sweeps) > 0 || s.fold.active() {
+	if s.head < len(s.queue) || s.more || len(s.sweeps) > 0 || s.fold.active() {
 		s.wakeAt = now
 		return now, true
 	}

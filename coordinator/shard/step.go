@@ -27,13 +27,7 @@ func (s *Shard) entry(id string) *entry {
 	if e := s.groups[id]; e != nil {
 		return e
 	}
-	e := &entry{
-		id:       id,
-		m:        group.New(s.env, id),
-		slot:     -1,
-		place:    int32(len(s.order)),
-		credited: s.stall.number,
-	}
+	e := &entry{id: id, m: group.New(s.env, id), slot: -1, place: int32(len(s.order))}
 	s.groups[id] = e
 	s.order = append(s.order, e)
 	return e
@@ -174,11 +168,8 @@ func (s *Shard) tick(e *entry, d, at group.Time) {
 	heap.Pop(&s.deadlines)
 	ev := &s.ticked
 	*ev = group.Tick{Head: group.Head{Wall: s.wall()}}
-	if e.credited != s.stall.number {
-		e.credited = s.stall.number
-		if d <= s.stall.end {
-			ev.Late = s.stall.length
-		}
+	if d <= s.stall.end {
+		ev.Late = s.stall.length
 	}
 	s.step(e, at, ev, origin{})
 	if e.slot >= 0 && e.deadline <= at {

@@ -50,7 +50,7 @@ func (s *Shard) stepRest() {
 		for ; s.head < len(s.queue); s.head++ {
 			s.handle(&s.queue[s.head])
 		}
-		if s.queue, _ = s.in.take(now, s.queue); len(s.queue) == 0 {
+		if s.queue, _, _ = s.in.take(now, s.queue); len(s.queue) == 0 {
 			break
 		}
 		s.head = 0
@@ -76,7 +76,7 @@ func (s *Shard) refuseRest() {
 			}
 			refuse(it.sink)
 		}
-		if s.queue, _ = s.in.take(s.now, s.queue); len(s.queue) == 0 {
+		if s.queue, _, _ = s.in.take(s.now, s.queue); len(s.queue) == 0 {
 			break
 		}
 		s.head = 0

@@ -37,6 +37,9 @@ func (w *sweep) collect(e *entry, r *group.Reply) {
 // startSweep begins to go over the groups that there are now.
 func (s *Shard) startSweep(w *sweep) {
 	w.entries = append(make([]*entry, 0, len(s.order)), s.order...)
+	for _, e := range s.gone {
+		w.need = max(w.need, e.need) // That it does not exist is news, too.
+	}
 	s.sweeps = append(s.sweeps, w)
 }
 

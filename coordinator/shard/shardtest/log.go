@@ -168,6 +168,16 @@ func (l *Log) Crash(keep int) *Log {
 	return after
 }
 
+// Checkpointed returns what is left without the change log behind the checkpoint.
+func (l *Log) Checkpointed() *Log {
+	after := l.Crash(0)
+	for _, s := range after.shards {
+		s.batches = nil
+		s.end = s.folded
+	}
+	return after
+}
+
 // Batches returns the durable batches of a shard.
 func (l *Log) Batches(n uint32) []Batch {
 	l.mu.Lock()
