@@ -196,7 +196,7 @@ func TestOffsetsRandom(t *testing.T) {
 		(&command{s: s, name: "config", args: args("delay=100 retention=50000 metadata-max=4")}).run()
 		s.world.observe = o.observe
 		var trace []string
-		for range 600 {
+		for range 400 {
 			line := randomLine(r)
 			trace = append(trace, line)
 			gone := false
