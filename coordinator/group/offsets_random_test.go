@@ -93,6 +93,9 @@ func (o *offsetOracle) fetched(ev *Fetch, code Code, r *FetchReply) {
 	}
 	seen := 0
 	for i, t := range r.Topics {
+		if ev.All && len(t.Partitions) == 0 {
+			o.t.Fatalf("fetch of all answers topic %s without partitions", t.Name)
+		}
 		for j, p := range t.Partitions {
 			seen++
 			want, ok := o.offsets[modelKey{t.Name, p.Partition}]

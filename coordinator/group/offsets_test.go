@@ -242,6 +242,34 @@ func TestMetadataTooLarge(t *testing.T) {
 	}
 }
 
+// What was needed once is given back: room for partitions that were named many
+// times or are gone, and the strings of an earlier, larger commit.
+func TestMemoryGivenBack(t *testing.T) {
+	env := &Env{Config: Config{MaxMetadata: 4096}}
+	m := New(env, "g")
+	ev := &Commit{Generation: -1, Retention: -1, Topics: []CommitTopic{{Name: "t"}}}
+	for range 1000 {
+		ev.Topics[0].Partitions = append(ev.Topics[0].Partitions, CommitPartition{Metadata: "m"})
+	}
+	m.Step(0, ev)
+	if got := cap(m.off.lookup("t").entries); got > 2 {
+		t.Errorf("room for %d partitions, there is 1", got)
+	}
+	m.Step(0, commitOf(1, 1, 0))
+	for _, p := range env.commit.partitions[:cap(env.commit.partitions)] {
+		if p.Metadata != "" {
+			t.Fatal("the scratch space holds on to an earlier commit's metadata")
+		}
+	}
+	m.Step(0, commitOf(1, 1000, 0))
+	for p := range int32(999) {
+		m.Step(0, &DeleteOffsets{Topics: []DeleteOffsetsTopic{{Name: "topic-000000", Partitions: []int32{p}}}})
+	}
+	if got := cap(m.off.lookup("topic-000000").entries); got > 2 {
+		t.Errorf("room for %d partitions, there is 1", got)
+	}
+}
+
 // What a group costs in memory, without what the runtime keeps of it. The figures
 // are logged; the bounds are those of the product.
 func TestMemoryPerGroup(t *testing.T) {
