@@ -170,8 +170,8 @@ func (r *Router) run(ctx, loading context.Context, s *shard.Shard) {
 	<-r.slots
 	if err == nil {
 		err = s.Run(ctx)
-	} else if loading.Err() != nil {
-		return // It was stopped before it was loaded.
+	} else if loading.Err() != nil || errors.Is(err, shard.ErrClosed) {
+		return // It was stopped or lost before it was loaded.
 	}
 	if err != nil {
 		select {

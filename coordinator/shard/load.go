@@ -3,17 +3,24 @@ package shard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 )
 
+// ErrClosed is what Load fails with if the shard was stopped or lost before.
+var ErrClosed = errors.New("closed before it was loaded")
+
 // Load reads the shard's log and makes the shard active. It is called once,
-// before anything else but Submit and Each.
+// before Run.
 func (s *Shard) Load(ctx context.Context) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if s.State() == Closed {
+		return fmt.Errorf("load shard %d: %w", s.n, ErrClosed)
+	}
 	start := time.Now()
 	load, err := s.read(ctx)
 	if err != nil {

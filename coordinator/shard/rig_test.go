@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
@@ -145,28 +145,10 @@ func fetch() *group.Fetch {
 	return &group.Fetch{Topics: []group.FetchTopic{{Name: "t", Partitions: []int32{0}}}}
 }
 
-// state reads everything that a shard has, in an order of its own: what every
-// group answers to Describe and to an OffsetFetch of everything.
-func (r *rig) state() map[string]string {
-	r.t.Helper()
-	all := map[string]string{}
-	var ids []string
-	collect := func(_ uint32, code group.Code, replies []group.Reply) {
-		if code != group.None {
-			r.t.Errorf("list: code %d", code)
-		}
-		for _, reply := range replies {
-			ids = append(ids, reply.Body.(*group.ListReply).GroupID)
-		}
-	}
-	r.shard.Each(r.t.Context(), func() group.Event { return new(group.List) }, collect)
-	r.turns()
-	for _, id := range ids {
-		f, d := r.send("fetch", id, &group.Fetch{All: true}), r.send("describe", id, new(group.Describe))
-		r.turns()
-		all[id] = fmt.Sprintf("%s %s", render(f.reply.Body), render(d.reply.Body))
-	}
-	return all
+// pass lets virtual time pass; it works in a bubble only.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // render prints a reply's body with what its pointers point to.

@@ -38,8 +38,7 @@ func (r *rig) stable(id string) (member string, generation int32) {
 	j := r.submit("join "+id, id, join(""))
 	for range 10 {
 		if j.came() == 0 {
-			time.Sleep(time.Second) // group.initial.rebalance.delay.ms
-			synctest.Wait()
+			r.pass(time.Second) // group.initial.rebalance.delay.ms
 		}
 	}
 	if code := j.code(r.t); code != group.None {
