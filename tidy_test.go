@@ -87,11 +87,11 @@ var rules = map[string][]ban{
 		{[]string{module + "/store/...", module + "/coordinator/group", pebble}, nil, "connections move frames; what is in them is the handlers' business"},
 	},
 	"gateway/admin": {
-		{[]string{module + "/store/...", kmsg, pebble}, nil, "it shows what others report to it"},
+		{[]string{module + "/store/...", pebble}, nil, "it shows what others report to it"},
 	},
 	"cmd/rollcall": nil,
 	"cmd/rollcall/internal/config": {
-		{[]string{project}, nil, "the configuration knows keys, not who uses them"},
+		{[]string{project}, []string{module + "/gateway"}, "the configuration knows keys, not who uses them; addresses are the gateway's"},
 	},
 }
 

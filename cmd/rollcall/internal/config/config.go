@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rollcall-mq/rollcall/gateway"
 )
 
 // Config is the effective configuration. Each field is set from the key that the
@@ -14,8 +16,8 @@ import (
 // minutes, sizes are bytes.
 type Config struct {
 	NodeID     int32
-	Listeners  []Listener
-	Advertised []Listener
+	Listeners  []gateway.Endpoint
+	Advertised []gateway.Endpoint
 	DataDir    string
 
 	AdminListen string
@@ -183,8 +185,26 @@ func (c *Config) checkTogether(problems *Error) {
 		refuse("group.min.session.timeout.ms", "must not be above group.max.session.timeout.ms (%s)",
 			c.values["group.max.session.timeout.ms"].Text)
 	}
-	c.checkListeners(refuse)
+	c.checkListeners(problems)
+	if c.QueuedRequestsMax < int64(c.RequestMax) {
+		refuse("queued.max.request.bytes", "must not be below socket.request.max.bytes (%d)", c.RequestMax)
+	}
 	if c.AdminListen != "" && !loopback(c.AdminListen) && c.AdminToken == "" {
 		refuse("admin.listen", "HTTP on anything but loopback needs a token: set admin.token (or %s)", EnvName("admin.token"))
+	}
+}
+
+// checkListeners checks listeners and advertised.listeners against each other.
+func (c *Config) checkListeners(problems *Error) {
+	if len(c.Listeners) == 0 {
+		problems.add("%s: listeners must name at least one address", c.values["listeners"].Source)
+		return
+	}
+	if _, err := gateway.Advertise(c.Listeners, c.Advertised); err != nil {
+		key := "listeners"
+		if len(c.Advertised) > 0 {
+			key = "advertised.listeners"
+		}
+		problems.add("%s: %v", c.values[key].Source, err)
 	}
 }

@@ -99,19 +99,23 @@ func TestRefused(t *testing.T) {
 		{"session bounds", "group.min.session.timeout.ms: 10\ngroup.max.session.timeout.ms: 9", nil,
 			`rollcall.yaml line 1: group.min.session.timeout.ms = "10": must not be above group.max.session.timeout.ms (9)`},
 		{"wildcard", "listeners: PLAINTEXT://0.0.0.0:9092", nil,
-			`rollcall.yaml line 1: listeners = "PLAINTEXT://0.0.0.0:9092": PLAINTEXT://0.0.0.0:9092 listens on all interfaces, so clients must be told an address: set advertised.listeners (or --advertise), for instance PLAINTEXT://localhost:9092`},
+			"rollcall.yaml line 1: the listener PLAINTEXT://0.0.0.0:9092 is on all addresses: set advertised.listeners to the one that clients can reach, such as PLAINTEXT://localhost:9092"},
 		{"wildcard v6", "listeners: A://[::]:1", nil,
-			`rollcall.yaml line 1: listeners = "A://[::]:1": A://[::]:1 listens on all interfaces, so clients must be told an address: set advertised.listeners (or --advertise), for instance A://localhost:1`},
+			"rollcall.yaml line 1: the listener A://[::]:1 is on all addresses: set advertised.listeners to the one that clients can reach, such as A://localhost:1"},
+		{"wildcard without host", "listeners: A://:1", nil,
+			"rollcall.yaml line 1: the listener A://:1 is on all addresses: set advertised.listeners to the one that clients can reach, such as A://localhost:1"},
 		{"wildcard advertised", "advertised.listeners: 0.0.0.0:9092", nil,
-			`rollcall.yaml line 1: advertised.listeners = "0.0.0.0:9092": PLAINTEXT://0.0.0.0:9092 is no address that a client can connect to`},
+			"rollcall.yaml line 1: advertised.listeners has PLAINTEXT://0.0.0.0:9092: clients cannot connect to a wildcard address"},
 		{"advertised without listener", "advertised.listeners: EXTERNAL://a:9092", nil,
-			`rollcall.yaml line 1: advertised.listeners = "EXTERNAL://a:9092": there is no listener EXTERNAL in listeners`},
-		{"same address", "listeners: A://h:1,B://h:1", nil, `rollcall.yaml line 1: listeners = "A://h:1,B://h:1": two listeners on h:1`},
-		{"same name", "listeners: A://h:1,A://h:2", nil, `rollcall.yaml line 1: listeners = "A://h:1,A://h:2": the name A occurs twice`},
-		{"secured name", "listeners: SASL_SSL://h:1", nil, `rollcall.yaml line 1: listeners = "SASL_SSL://h:1": SASL_SSL is not available: listeners are plain text`},
-		{"no port", "listeners: A://h", nil, `rollcall.yaml line 1: listeners = "A://h": "A://h" is not NAME://HOST:PORT`},
-		{"bad port", "listeners: A://h:99999", nil, `rollcall.yaml line 1: listeners = "A://h:99999": "99999" is not a port number (0 to 65535)`},
-		{"no listener", "listeners: ''", nil, `rollcall.yaml line 1: listeners = "": must name at least one listener`},
+			"rollcall.yaml line 1: advertised.listeners has EXTERNAL://a:9092, but there is no listener EXTERNAL"},
+		{"same name", "listeners: A://h:1,A://h:2", nil, `rollcall.yaml line 1: listeners = "A://h:1,A://h:2": "A://h:2": the name A is used twice`},
+		{"secured name", "listeners: SASL_SSL://h:1", nil,
+			`rollcall.yaml line 1: listeners = "SASL_SSL://h:1": "SASL_SSL://h:1": the security protocol SASL_SSL is not supported: only plain text is`},
+		{"no port", "listeners: A://h", nil, `rollcall.yaml line 1: listeners = "A://h": "A://h": address h: missing port in address`},
+		{"bad port", "listeners: A://h:99999", nil, `rollcall.yaml line 1: listeners = "A://h:99999": "A://h:99999": "99999" is not a port`},
+		{"no listener", "listeners: ''", nil, "rollcall.yaml line 1: listeners must name at least one address"},
+		{"requests above their sum", "queued.max.request.bytes: 1048576", nil,
+			`rollcall.yaml line 1: queued.max.request.bytes = "1048576": must not be below socket.request.max.bytes (104857600)`},
 		{"open admin", "admin.listen: 0.0.0.0:9640", nil,
 			`rollcall.yaml line 1: admin.listen = "0.0.0.0:9640": HTTP on anything but loopback needs a token: set admin.token (or ROLLCALL_ADMIN_TOKEN)`},
 		{"secret in an error", "admin.token: 'my secret'", nil, `rollcall.yaml line 1: admin.token = "********": must not contain spaces`},
@@ -182,32 +186,8 @@ func TestListenersAsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Listeners) != 2 || c.Listeners[1].Name != "EXTERNAL" {
-		t.Fatalf("%v", c.Listeners)
-	}
-	if got := c.AdvertisedFor(c.Listeners[0], 9092).String(); got != "PLAINTEXT://127.0.0.1:9092" {
-		t.Error(got)
-	}
-	if got := c.AdvertisedFor(c.Listeners[1], 9094).String(); got != "EXTERNAL://gw.example:19094" {
-		t.Error(got)
-	}
-}
-
-// TestAdvertisedPortZero has a free port taken by the listener and told to clients.
-func TestAdvertisedPortZero(t *testing.T) {
-	c, _, err := load(t, "listeners: 127.0.0.1:0", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.AdvertisedFor(c.Listeners[0], 40123).String(); got != "PLAINTEXT://127.0.0.1:40123" {
-		t.Error(got)
-	}
-	c, _, err = load(t, "listeners: 0.0.0.0:0\nadvertised.listeners: gw.example:0", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.AdvertisedFor(c.Listeners[0], 40123).String(); got != "PLAINTEXT://gw.example:40123" {
-		t.Error(got)
+	if len(c.Listeners) != 2 || c.Listeners[1].String() != "EXTERNAL://0.0.0.0:9094" || len(c.Advertised) != 1 || c.Advertised[0].Host != "gw.example" {
+		t.Errorf("%v advertised as %v", c.Listeners, c.Advertised)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rollcall-mq/rollcall/gateway"
 )
 
 // Key is one configuration key.
@@ -51,10 +53,10 @@ var Keys = []Key{
 	number("node.id", sectionNode, 1, 0, math.MaxInt32, func(c *Config) *int32 { return &c.NodeID },
 		"The id under which this node appears in Metadata and FindCoordinator."),
 	list("listeners", sectionNode, "PLAINTEXT://127.0.0.1:9092", "NAME://HOST:PORT, separated by commas; port 0 takes a free one",
-		func(c *Config) *[]Listener { return &c.Listeners },
+		func(c *Config) *[]gateway.Endpoint { return &c.Listeners },
 		"Where Kafka clients connect. Names are free, and unique. A host of 0.0.0.0, [::] or nothing means all interfaces and needs an entry in advertised.listeners."),
 	list("advertised.listeners", sectionNode, "", "NAME://HOST:PORT, separated by commas; names of listeners",
-		func(c *Config) *[]Listener { return &c.Advertised },
+		func(c *Config) *[]gateway.Endpoint { return &c.Advertised },
 		"What clients of each listener are told to connect to. A listener without an entry advertises its own address; port 0 stands for the port that it listens on."),
 	own(text("data.dir", sectionNode, "./rollcall-data", "a directory, made if it does not exist", nonEmpty,
 		func(c *Config) *string { return &c.DataDir },
@@ -102,7 +104,7 @@ var Keys = []Key{
 	own(number("store.min.free.bytes", sectionStore, 512<<20, 0, math.MaxInt64, func(c *Config) *int64 { return &c.StoreMinFreeBytes },
 		"Below this much free space new commits and records are refused and /readyz is 503, so that the disk never fills up.")),
 
-	number("socket.request.max.bytes", sectionLimits, 104857600, 1024, math.MaxInt32, func(c *Config) *int { return &c.RequestMax },
+	number("socket.request.max.bytes", sectionLimits, 104857600, 1024, 1<<30, func(c *Config) *int { return &c.RequestMax },
 		"The largest request; a longer one closes its connection."),
 	number("queued.max.request.bytes", sectionLimits, 256<<20, 1<<20, math.MaxInt64, func(c *Config) *int64 { return &c.QueuedRequestsMax },
 		"The most bytes of requests in memory at once, beyond the first 16 KiB of each. (Kafka's default is no limit.)"),
@@ -216,11 +218,11 @@ func choice(name, section, def string, accepted []string, field func(*Config) *s
 	}, field, doc)
 }
 
-func list(name, section, def, accepted string, field func(*Config) *[]Listener, doc string) Key {
+func list(name, section, def, accepted string, field func(*Config) *[]gateway.Endpoint, doc string) Key {
 	return Key{
 		Name: name, Section: section, Type: "list", Default: def, Range: accepted, Doc: doc,
 		parse: func(c *Config, text string) (err error) {
-			*field(c), err = parseListeners(text)
+			*field(c), err = parseEndpoints(text)
 			return err
 		},
 	}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/coordinator"
+	"github.com/rollcall-mq/rollcall/coordinator/assignor"
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+	"github.com/rollcall-mq/rollcall/coordinator/shard"
+	"github.com/rollcall-mq/rollcall/gateway"
+	"github.com/rollcall-mq/rollcall/gateway/admin"
+	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/rollcall-mq/rollcall/store"
+	"github.com/rollcall-mq/rollcall/store/groups"
+	"github.com/rollcall-mq/rollcall/store/topics"
+)
+
+// open opens the data directory, makes the coordinator over it and reads the topics.
+func (n *node) open(c *config.Config) (err error) {
+	commits := n.metrics.Store()
+	if n.store, err = store.Open(store.Options{
+		Dir:          c.DataDir,
+		Shards:       c.OffsetsShards,
+		NoSync:       !c.StoreSync,
+		MinFreeBytes: c.StoreMinFreeBytes,
+		Version:      versionName(),
+		Logger:       storeLogger(n.log),
+		Observe:      func(name string, k store.Commit) { commits.OnCommit(name, k.Ops, k.Bytes, k.Took) },
+	}); err != nil {
+		return err
+	}
+	commits.Free(n.store.FreeBytes)
+	changes, err := groups.Open(n.store.Groups(), n.store.Info().Shards)
+	if err != nil {
+		return fmt.Errorf("reading the groups in %s: %w", c.DataDir, err)
+	}
+	if n.topics, err = topics.Open(topics.Options{
+		DB:                 n.store.Topics().Pebble,
+		Committer:          n.store.Topics().Committer,
+		Broker:             c.Set(),
+		ProducerExpiration: c.ProducerExpiration,
+		OnDelete:           func(name string, id topics.ID) { topicDeleted(n.router, name, group.TopicID(id)) },
+	}); err != nil {
+		return fmt.Errorf("reading the topics in %s: %w", c.DataDir, err)
+	}
+	n.router = coordinator.NewRouter(n.shardConfig(c), n.store.Info().Shards, changes)
+	return nil
+}
+
+// topicDeleted makes every group forget its offsets of a topic.
+func topicDeleted(groups coordinator.Groups, name string, id group.TopicID) {
+	groups.Each(context.Background(),
+		func() group.Event { return &group.TopicDeleted{Name: name, ID: id} },
+		func(uint32, group.Code, []group.Reply) {})
+}
+
+// shardConfig is the coordinator's part of the configuration.
+func (n *node) shardConfig(c *config.Config) shard.Config {
+	return shard.Config{
+		Group: group.Config{
+			InitialRebalanceDelay: group.Time(c.InitialRebalanceDelay.Milliseconds()),
+			MaxSize:               c.GroupMaxSize,
+			MaxMetadata:           c.OffsetMetadataMax,
+			OffsetsRetention:      group.Time(c.OffsetsRetention.Milliseconds()),
+			PendingMax:            c.GroupPendingMax,
+			Assignors:             map[string]group.Assignor{"sr": schemaRegistry{}},
+		},
+		DiskLow:        n.store.DiskLow,
+		Topics:         n.topicID,
+		Listener:       admin.NewGroups(n.metrics, n.log, n.store.Info().Shards),
+		CommitTimeout:  group.Time(c.OffsetsCommitTimeout.Milliseconds()),
+		ExpireInterval: group.Time(c.OffsetsRetentionCheck.Milliseconds()),
+	}
+}
+
+func (n *node) topicID(name string) (group.TopicID, bool) {
+	id, _, ok := n.topics.Lookup(name)
+	return id, ok
+}
+
+// wire makes the servers.
+func (n *node) wire(c *config.Config) (err error) {
+	cluster := n.cluster(c)
+	auth := api.AllowAll{}
+	handlers := &api.Handlers{
+		Config: api.Config{
+			SessionTimeoutMin: int32(c.MinSessionTimeout.Milliseconds()),
+			SessionTimeoutMax: int32(c.MaxSessionTimeout.Milliseconds()),
+		},
+		Groups: n.router, Topics: n.topics, Auth: auth, Cluster: cluster,
+	}
+	topicHandlers := &api.TopicHandlers{
+		Config: api.TopicConfig{
+			AutoCreate:       c.AutoCreateTopics,
+			NumPartitions:    int32(c.DefaultPartitions),
+			FetchMaxBytes:    int32(c.FetchMax),
+			FetchSessionsMax: c.FetchSessionsMax,
+			Effective:        c.Set(),
+		},
+		Log: n.topics, Auth: auth, Cluster: cluster, DiskLow: n.store.DiskLow,
+	}
+	connections := n.metrics.Connections()
+	if n.kafka, err = gateway.New(gateway.Config{
+		Entries:        api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...).Entries(),
+		Observer:       connections,
+		Release:        n.releaseHeld,
+		FrameBytesMax:  c.RequestMax,
+		QueuedBytesMax: c.QueuedRequestsMax,
+		ConnectionsMax: c.ConnectionsMax,
+		IdleMax:        c.ConnectionIdle,
+	}, n.log); err != nil {
+		return err
+	}
+	connections.Open(n.kafka.Connections, n.kafka.QueuedBytes)
+	n.admin = admin.NewServer(admin.Config{
+		Token: c.AdminToken, Ready: n.router.Ready, Metrics: n.metrics.Handler(n.log), Log: n.log,
+	})
+	return nil
+}
+
+// releaseHeld makes the coordinator answer all that it holds.
+func (n *node) releaseHeld(ctx context.Context) {
+	if err := n.router.Stop(ctx); err != nil {
+		n.log.Error("stopping the coordinator failed", zap.Error(err))
+	}
+}
+
+// cluster is what clients are told of the nodes: this one.
+func (n *node) cluster(c *config.Config) *api.ClusterView {
+	self := api.Node{ID: c.NodeID}
+	for _, l := range n.listeners {
+		self.Endpoints = append(self.Endpoints, api.Endpoint{Listener: l.name, Host: l.advertised.Host, Port: int32(l.advertised.Port)})
+	}
+	return api.NewClusterView(&api.Cluster{
+		ID: n.store.Info().ClusterID, NodeID: c.NodeID, ControllerID: c.NodeID, Nodes: []api.Node{self},
+	})
+}
+
+// schemaRegistry assigns for the protocol type of schema registries.
+type schemaRegistry struct{}
+
+// Assign implements [group.Assignor].
+func (schemaRegistry) Assign(members []group.JoinMember) [][]byte {
+	all := make([]assignor.Member, len(members))
+	for i := range members {
+		all[i] = assignor.Member{ID: members[i].MemberID, Metadata: members[i].Metadata}
+	}
+	return assignor.SchemaRegistry(all)
+}
+
+// storeLogger gives what the store has to say to the process's log.
+func storeLogger(log *zap.Logger) store.Logger {
+	return store.Logger{
+		Infof: func(format string, args ...any) {
+			log.Info("store", zap.String("detail", fmt.Sprintf(format, args...)))
+		},
+		Errorf: func(format string, args ...any) {
+			log.Error("store", zap.String("detail", fmt.Sprintf(format, args...)))
+		},
+	}
+}
