@@ -32,7 +32,8 @@ func heartbeat(member string, generation int32) *group.Heartbeat {
 	return &group.Heartbeat{MemberID: member, Generation: generation}
 }
 
-// stable makes a Stable group with one member and returns its id and generation.
+// stable makes a Stable group with one member and returns its id and generation. It
+// runs in a bubble.
 func (r *rig) stable(id string) (member string, generation int32) {
 	r.t.Helper()
 	j := r.submit("join "+id, id, join(""))
