@@ -190,7 +190,9 @@ func (f *recordsCall) Build() kmsg.Response {
 		}
 		f.ctx.sent(p, len(records))
 		rp := addFetched(resp, p)
-		rp.RecordBatches = records
+		if len(records) > 0 { // never null: librdkafka takes that for a broken frame
+			rp.RecordBatches = records
+		}
 		if f.committed && p.code == 0 {
 			rp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
 		}
