@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -61,6 +62,23 @@ func TestCallParts(t *testing.T) {
 	resp, _ := c.Response()
 	if got := resp.(*kmsg.HeartbeatResponse).ErrorCode; got != parts || wakes.Load() != 1 {
 		t.Errorf("sum %d, woken %d times", got, wakes.Load())
+	}
+}
+
+// A connection may see that a call is ready, and use it again, before the goroutine
+// that reported the last part has come to wake it.
+func TestCallResetBeforeTheWake(t *testing.T) {
+	c := new(Call)
+	for range 2000 {
+		woken := make(chan struct{})
+		c.Reset(&Session{}, 12, 0, "", nil, func() { close(woken) })
+		c.Await(1, func() kmsg.Response { return nil })
+		go c.Done()
+		for !c.Ready() {
+			runtime.Gosched()
+		}
+		c.Reset(nil, 0, 0, "", nil, nil)
+		<-woken
 	}
 }
 

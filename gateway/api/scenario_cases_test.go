@@ -225,3 +225,24 @@ func TestSessions(t *testing.T) {
 		w.want("the silent one", fmt.Sprint(a.beats(), b.beats()), "27 25")
 	})
 }
+
+// B105: ids that hold separators do not meet in the store.
+func TestB105_IDsWithSeparators(t *testing.T) {
+	scenario(t, func(w *world) {
+		ids := []string{"", "a", "a/t", "a/t/0", "a\x00t", "a:t", "\xff", "\xff\xfe", strings.Repeat("a", 32700)}
+		for i, id := range ids {
+			req := commitRequest(t, "t:0")
+			req.Group = id
+			req.Topics[0].Partitions[0].Offset = int64(i)
+			w.want("commit", commitAnswer(w.send(8, req).response()), "t:0=0")
+		}
+		w.crash()
+		for i, id := range ids {
+			req := fetchRequest(t, "g=t:0")
+			req.Groups[0].Group = id
+			w.want(fmt.Sprintf("group %.10q", id), fetchAnswer(t, w.send(8, req).response()), fmt.Sprintf("0|t:0=%d/0", i))
+		}
+		w.want("deleted", w.deleteGroup("a"), 0)
+		w.want("its neighbour", w.fetch(8, "a/t=t:0"), "0|t:0=2/0")
+	})
+}
