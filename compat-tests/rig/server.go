@@ -26,6 +26,14 @@ func build(pkg string, cgo bool) (string, error) {
 	bin := filepath.Join(dir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", bin, pkg)
 	cmd.Env = os.Environ()
+	if pkg == rollcallPkg {
+		// In its own module, so with the dependencies that it is released with.
+		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", rollcallModule).Output()
+		if err != nil {
+			return "", fmt.Errorf("go list -m %s: %w", rollcallModule, err)
+		}
+		cmd.Dir = strings.TrimSpace(string(root))
+	}
 	if !cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
 	}
@@ -36,7 +44,9 @@ func build(pkg string, cgo bool) (string, error) {
 }
 
 const (
-	rollcallPkg = "github.com/rollcall-mq/rollcall/cmd/rollcall"
+	rollcallModule = "github.com/rollcall-mq/rollcall"
+
+	rollcallPkg = rollcallModule + "/cmd/rollcall"
 	memberPkg   = "github.com/rollcall-mq/rollcall/compat-tests/member"
 	rdkafkaPkg  = "github.com/rollcall-mq/rollcall/compat-tests/member-rdkafka"
 )
