@@ -375,6 +375,75 @@ func checkText(t *testing.T, root string) []string {
 	return found
 }
 
+// logEvents returns the events that the product logs: the literal messages of
+// calls on loggers, in files that use zap.
+func logEvents(tr *tree) map[string]string {
+	events := map[string]string{}
+	for _, f := range tr.product() {
+		if !slices.ContainsFunc(f.ast.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"go.uber.org/zap"` }) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			at := slices.Index([]string{"Debug", "Info", "Warn", "Error", "warn", "Check"}, nameOf(sel, ok))
+			if at < 0 {
+				return true
+			}
+			arg := 0
+			if sel.Sel.Name == "Check" { // its level comes first
+				arg = 1
+			}
+			if len(call.Args) > arg {
+				if lit, ok := call.Args[arg].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					event, _ := strconv.Unquote(lit.Value) // the parser took it
+					events[event] = tr.at(call.Pos())
+				}
+			}
+			return true
+		})
+	}
+	return events
+}
+
+func nameOf(sel *ast.SelectorExpr, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return sel.Sel.Name
+}
+
+var eventRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// TestTidyEvents compares the events that are logged with docs/logs.md.
+func TestTidyEvents(t *testing.T) {
+	content, err := os.ReadFile("docs/logs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range eventRow.FindAllSubmatch(content, -1) {
+		documented[string(m[1])] = true
+	}
+	events := logEvents(parseTree(t, "."))
+	for event, at := range events {
+		if !documented[event] {
+			t.Errorf("%s: the event %q is not in docs/logs.md", at, event)
+		}
+	}
+	for event := range documented {
+		if _, ok := events[event]; !ok {
+			t.Errorf("docs/logs.md has the event %q, which nobody logs", event)
+		}
+	}
+	if len(events) < 10 {
+		t.Errorf("found only %d events", len(events))
+	}
+}
+
 func complain(t *testing.T, found []string) {
 	t.Helper()
 	for _, f := range found {

@@ -103,7 +103,11 @@ func (n *node) wire(c *config.Config) (err error) {
 		},
 		Log: n.topics, Auth: auth, Cluster: cluster, DiskLow: n.store.DiskLow,
 	}
-	connections := n.metrics.Connections()
+	names := make([]string, len(n.listeners))
+	for i, l := range n.listeners {
+		names[i] = l.name
+	}
+	connections := n.metrics.Connections(names...)
 	if n.kafka, err = gateway.New(gateway.Config{
 		Entries:        api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...).Entries(),
 		Observer:       connections,
@@ -125,7 +129,7 @@ func (n *node) wire(c *config.Config) (err error) {
 // releaseHeld makes the coordinator answer all that it holds.
 func (n *node) releaseHeld(ctx context.Context) {
 	if err := n.router.Stop(ctx); err != nil {
-		n.log.Error("stopping the coordinator failed", zap.Error(err))
+		n.log.Error("coordinator not stopped cleanly", zap.Error(err))
 	}
 }
 

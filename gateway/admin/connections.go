@@ -44,11 +44,17 @@ type apiSeries struct {
 
 var _ gateway.Observer = (*Connections)(nil)
 
-// Connections returns the observer of a server's connections.
-func (m *Metrics) Connections() *Connections {
+// Connections returns the observer of a server's connections on these listeners.
+func (m *Metrics) Connections(listeners ...string) *Connections {
 	c := &Connections{metrics: m}
 	c.opened = m.counter("connections_opened_total", "Connections that were accepted.", "listener")
 	c.closed = m.counter("connections_closed_total", "Connections that were closed, by reason.", "listener", "reason")
+	for _, l := range listeners { // so that a rate can be taken from the first one on
+		c.opened.WithLabelValues(l)
+		for _, r := range gateway.CloseReasons() {
+			c.closed.WithLabelValues(l, r.String())
+		}
+	}
 	c.requests = m.counter("requests_total", "Requests that were answered, by API and error code (the first in the answer).", "api", "code")
 	c.seconds = m.histogram("request_seconds", "Time from the decoding of a request to its answer, holding included.", timeBuckets, "api")
 	c.in = m.counter("request_bytes_total", "Bytes of requests.", "api")

@@ -83,14 +83,14 @@ func (g *Groups) define(m *Metrics) {
 	g.turnEvents = m.histogram("shard_turn_events", "Events that one turn of a shard stepped.", countBuckets).WithLabelValues()
 	g.turnInbox = m.histogram("shard_turn_inbox_events", "Events that waited when a turn began.", countBuckets).WithLabelValues()
 	g.records = m.counter("shard_records_total", "Records that were written to the change log.").WithLabelValues()
-	g.bytes = m.counter("shard_record_bytes_total", "Bytes of those records.").WithLabelValues()
+	g.bytes = m.counter("shard_record_bytes_total", "Bytes of records that were written to the change log.").WithLabelValues()
 	g.durable = m.histogram("shard_durable_seconds", "Time from handing a batch to the store until it was durable.", timeBuckets).WithLabelValues()
 	g.load = m.histogram("shard_load_seconds", "Time to load a shard.", timeBuckets).WithLabelValues()
 	g.waited = m.counter("shard_replies_waited_total", "Replies that waited for the disk.").WithLabelValues()
 	g.timeouts = m.counter("shard_reply_timeouts_total", "Replies that waited offsets.commit.timeout.ms and left with an error.").WithLabelValues()
 	g.stalls = m.counter("shard_stalls_total", "Times that a shard stood still and session deadlines were postponed.").WithLabelValues()
 	g.checkpoints = m.counter("shard_checkpoints_total", "Folds of changed state into the checkpoint.").WithLabelValues()
-	g.rows = m.counter("shard_checkpoint_rows_total", "Rows that those folds wrote.").WithLabelValues()
+	g.rows = m.counter("shard_checkpoint_rows_total", "Rows that folds into the checkpoint wrote.").WithLabelValues()
 	g.trimmed = m.counter("shard_trimmed_bytes_total", "Bytes of the change log that were trimmed.").WithLabelValues()
 }
 
@@ -111,11 +111,11 @@ func (g *Groups) OnNotes(shardNumber uint32, groupID string, notes []group.Note)
 			continue
 		}
 		g.transitions[n.To].Inc()
-		level, event := zap.DebugLevel, "group"
+		line := g.log.Check(zap.DebugLevel, "group")
 		if n.To == group.PreparingRebalance {
-			level, event = zap.InfoLevel, "rebalance"
+			line = g.log.Check(zap.InfoLevel, "rebalance")
 		}
-		if line := g.log.Check(level, event); line != nil {
+		if line != nil {
 			line.Write(zap.String("group", groupID), zap.String("reason", n.Reason), zap.String("member", n.Member),
 				zap.Int32("gen", n.Generation), zap.Stringer("from", n.From), zap.Stringer("to", n.To),
 				zap.Stringer("rule", n.Rule), zap.Uint32("shard", shardNumber))

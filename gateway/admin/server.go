@@ -83,7 +83,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) {
 	if s.http.Shutdown(ctx) != nil {
 		if err := s.http.Close(); err != nil {
-			s.log.Warn("closing HTTP connections failed", zap.Error(err))
+			s.log.Warn("HTTP connections not closed", zap.Error(err))
 		}
 	}
 }
