@@ -56,13 +56,19 @@ func (h *TopicHandlers) mirrorProduce(c *Call, req *kmsg.ProduceRequest, pc *pro
 	switch {
 	case req.Acks < -1 || req.Acks > 1:
 		whole = kerr.InvalidRequiredAcks.Code
+	case req.TransactionID == nil && transactional(req):
+		whole = kerr.TransactionalIDAuthorizationFailed.Code
 	case h.DiskLow():
 		whole = kerr.KafkaStorageError.Code
 	}
-	pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(req.Topics))
+	pc.resp.Topics = make([]kmsg.ProduceResponseTopic, 0, len(req.Topics))
 	for i := range req.Topics {
-		rt, t := &req.Topics[i], &pc.resp.Topics[i]
-		t.Topic, t.TopicID = rt.Topic, rt.TopicID
+		rt := &req.Topics[i]
+		if len(rt.Partitions) == 0 {
+			continue
+		}
+		pc.resp.Topics = append(pc.resp.Topics, kmsg.ProduceResponseTopic{Topic: rt.Topic, TopicID: rt.TopicID})
+		t := &pc.resp.Topics[len(pc.resp.Topics)-1]
 		topic, code := h.produceTopic(c, rt)
 		if code == 0 {
 			code = whole
@@ -88,6 +94,19 @@ func (h *TopicHandlers) mirrorProduce(c *Call, req *kmsg.ProduceRequest, pc *pro
 		}
 	}
 	return refused
+}
+
+// transactional tells whether a batch of the request says to be part of a
+// transaction. Without a transactional id nobody may write such, says Kafka.
+func transactional(req *kmsg.ProduceRequest) bool {
+	for i := range req.Topics {
+		for j := range req.Topics[i].Partitions {
+			if topics.Transactional(req.Topics[i].Partitions[j].Records) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (h *TopicHandlers) produceTopic(c *Call, rt *kmsg.ProduceRequestTopic) (*topics.Topic, int16) {

@@ -24,9 +24,13 @@ type recordsPart struct {
 	offset      int64
 	limit       int32
 	leaderEpoch int32
+	// lastEpoch is the leader epoch of the last record that the client has.
+	lastEpoch int32
 
-	// code, end and start are of the last look.
+	// code, end and start are of the last look; absent: there is no such partition
+	// for this client.
 	code       int16
+	absent     bool
 	end, start int64
 	// sentEnd and sentStart are what the client of the session was told last.
 	sentEnd, sentStart int64
@@ -65,8 +69,7 @@ func (h *TopicHandlers) fetch(c *Call) {
 	wait := time.Duration(req.MaxWaitMillis) * time.Millisecond
 	want := min(int(req.MinBytes), f.maxBytes)
 	for {
-		failed := f.look()
-		if failed || wait <= 0 || want <= 0 || len(f.ctx.parts) == 0 {
+		if f.look() || wait <= 0 || want <= 0 {
 			break
 		}
 		have := f.available(want)
@@ -79,25 +82,29 @@ func (h *TopicHandlers) fetch(c *Call) {
 	}
 }
 
-// look finds what can be said of every partition now. It returns whether one has an
-// error that ends the waiting: a topic that is not there does not, as in Kafka.
-func (f *recordsCall) look() (failed bool) {
+// look finds what can be said of every partition now. It returns whether there is
+// nothing to wait for: a partition has an error, or none is there. One that is not
+// there beside others does not end the waiting, as in Kafka.
+func (f *recordsCall) look() (final bool) {
+	there := false
 	for _, p := range f.ctx.parts {
 		p.start, p.end = -1, -1
-		if p.code = f.resolve(p); p.code != 0 {
+		p.code = f.resolve(p)
+		if p.absent = p.code != 0; p.absent {
 			continue
 		}
+		there = true
 		if p.code = leaderEpochFault(p.part, p.leaderEpoch); p.code == 0 {
 			start, end := p.part.Start(), p.part.End()
-			if p.offset >= start && p.offset <= end {
+			if p.offset >= start && p.offset <= end && p.lastEpoch <= p.part.LeaderEpoch() {
 				p.start, p.end = start, end
 				continue
 			}
 			p.code = kerr.OffsetOutOfRange.Code
 		}
-		failed = true
+		final = true
 	}
-	return failed
+	return final || !there
 }
 
 // resolve finds the partition, which may have come or gone since the last look.
@@ -178,28 +185,45 @@ func (f *recordsCall) Build() kmsg.Response {
 	resp := kmsg.NewPtrFetchResponse()
 	resp.Version = f.call.Version
 	resp.Topics = make([]kmsg.FetchResponseTopic, 0, 1)
-	read := 0
+	read, absent := 0, 0
 	for _, p := range f.ctx.parts {
-		var records []byte
-		if p.code == 0 && p.offset < p.end {
-			records = f.read(p, read)
-			read += len(records)
-		}
-		if f.ctx.omits(p, len(records)) {
+		if p.absent {
+			absent++
 			continue
 		}
-		f.ctx.sent(p, len(records))
-		rp := addFetched(resp, p)
-		if len(records) > 0 { // never null: librdkafka takes that for a broken frame
-			rp.RecordBatches = records
-		}
-		if f.committed && p.code == 0 {
-			rp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+		read += f.answer(resp, p, read)
+	}
+	if absent > 0 { // Kafka puts these behind the others
+		for _, p := range f.ctx.parts {
+			if p.absent {
+				f.answer(resp, p, read)
+			}
 		}
 	}
 	f.ctx.close(f.h.Now().UnixMilli())
 	resp.SessionID = f.ctx.sessionID
 	return resp
+}
+
+// answer adds a partition to the response, unless its client knows all of that, and
+// returns how many bytes it read. before have been read.
+func (f *recordsCall) answer(resp *kmsg.FetchResponse, p *recordsPart, before int) int {
+	var records []byte
+	if p.code == 0 && p.offset < p.end {
+		records = f.read(p, before)
+	}
+	if f.ctx.omits(p, len(records)) {
+		return 0
+	}
+	f.ctx.sent(p, len(records))
+	rp := addFetched(resp, p)
+	if len(records) > 0 { // never null: librdkafka takes that for a broken frame
+		rp.RecordBatches = records
+	}
+	if f.committed && p.code == 0 {
+		rp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+	}
+	return len(records)
 }
 
 // read reads one partition; before have been read. Only the first records of an

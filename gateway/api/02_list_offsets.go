@@ -28,29 +28,39 @@ func (h *TopicHandlers) listOffsets(c *Call) {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
 	resp.Topics = make([]kmsg.ListOffsetsResponseTopic, len(req.Topics))
 	for i := range req.Topics {
-		rt, t := &req.Topics[i], &resp.Topics[i]
-		t.Topic = rt.Topic
-		t.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, len(rt.Partitions))
-		var topic *topics.Topic
-		code := kerr.TopicAuthorizationFailed.Code
-		if h.allowed(c, OpDescribe, ResourceTopic, rt.Topic) {
-			code = kerr.UnknownTopicOrPartition.Code
-			topic = h.Log.Topic(rt.Topic)
-		}
-		for j := range rt.Partitions {
-			rp, p := &rt.Partitions[j], &t.Partitions[j]
-			p.Default()
-			p.Partition = rp.Partition
-			p.ErrorCode = code
-			if topic == nil {
-				continue
-			}
-			if part := topic.Partition(rp.Partition); part != nil {
-				listOffset(part, rp, c.Version, p)
-			}
-		}
+		h.listTopic(c, &req.Topics[i], &resp.Topics[i])
 	}
 	c.Respond(resp)
+}
+
+func (h *TopicHandlers) listTopic(c *Call, rt *kmsg.ListOffsetsRequestTopic, t *kmsg.ListOffsetsResponseTopic) {
+	t.Topic = rt.Topic
+	var topic *topics.Topic
+	code := kerr.TopicAuthorizationFailed.Code
+	if h.allowed(c, OpDescribe, ResourceTopic, rt.Topic) {
+		code = kerr.UnknownTopicOrPartition.Code
+		topic = h.Log.Topic(rt.Topic)
+	}
+	t.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, 0, len(rt.Partitions))
+	answered := make(map[int32]int, len(rt.Partitions))
+	for j := range rt.Partitions {
+		rp := &rt.Partitions[j]
+		p := kmsg.NewListOffsetsResponseTopicPartition()
+		p.Partition = rp.Partition
+		p.ErrorCode = code
+		if at, twice := answered[rp.Partition]; twice {
+			p.ErrorCode = kerr.InvalidRequest.Code
+			t.Partitions[at] = p
+			continue
+		}
+		answered[rp.Partition] = len(t.Partitions)
+		if topic != nil {
+			if part := topic.Partition(rp.Partition); part != nil {
+				listOffset(part, rp, c.Version, &p)
+			}
+		}
+		t.Partitions = append(t.Partitions, p)
+	}
 }
 
 func listOffset(part *topics.Partition, rp *kmsg.ListOffsetsRequestTopicPartition, version int16, p *kmsg.ListOffsetsResponseTopicPartition) {

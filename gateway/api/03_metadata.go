@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/rollcall-mq/rollcall/store/topics"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -55,21 +57,22 @@ func (m *metadataCall) all() {
 	}
 }
 
-// named answers each topic once; those that do not exist come last, as in Kafka.
+// named answers each topic once; those that do not exist come last, as in Kafka. As
+// soon as one has an id, names do not count, also as in Kafka.
 func (m *metadataCall) named() {
-	names := make(map[string]bool, len(m.req.Topics))
 	ids := make(map[topics.ID]bool)
+	names := make(map[string]bool, len(m.req.Topics))
+	byID := slices.ContainsFunc(m.req.Topics, func(t kmsg.MetadataRequestTopic) bool { return t.TopicID != topics.ID{} })
 	var missing []kmsg.MetadataResponseTopic
 	for i := range m.req.Topics {
 		t := &m.req.Topics[i]
-		if t.Topic == nil {
-			if !ids[t.TopicID] {
+		switch {
+		case byID || t.Topic == nil:
+			if !ids[t.TopicID] && (t.TopicID != topics.ID{} || !byID) {
 				ids[t.TopicID] = true
 				missing = m.byID(t.TopicID, missing)
 			}
-			continue
-		}
-		if !names[*t.Topic] {
+		case !names[*t.Topic]:
 			names[*t.Topic] = true
 			missing = m.byName(*t.Topic, missing)
 		}
@@ -81,22 +84,28 @@ func (m *metadataCall) byID(id topics.ID, missing []kmsg.MetadataResponseTopic) 
 	t := m.h.Log.TopicByID(id)
 	if t == nil || !m.h.allowed(m.c, OpDescribe, ResourceTopic, t.Name) {
 		// Who may not see a topic does not learn that its id is one.
-		missing = append(missing, refusedTopic(nil, id, kerr.UnknownTopicID.Code))
-		return missing
+		rt := kmsg.NewMetadataResponseTopic()
+		rt.TopicID, rt.ErrorCode = id, kerr.UnknownTopicID.Code
+		return append(missing, rt)
 	}
 	m.add(t)
 	return missing
 }
 
 func (m *metadataCall) byName(name string, missing []kmsg.MetadataResponseTopic) []kmsg.MetadataResponseTopic {
+	rt := kmsg.NewMetadataResponseTopic()
+	rt.Topic = &name
 	if !m.h.allowed(m.c, OpDescribe, ResourceTopic, name) {
-		return append(missing, refusedTopic(&name, topics.ID{}, kerr.TopicAuthorizationFailed.Code))
+		rt.ErrorCode = kerr.TopicAuthorizationFailed.Code
+		return append(missing, rt)
 	}
 	if t := m.h.Log.Topic(name); t != nil {
 		m.add(t)
 		return missing
 	}
-	return append(missing, refusedTopic(&name, topics.ID{}, m.h.missingTopic(m.c, m.req, name)))
+	rt.ErrorCode = m.h.missingTopic(m.c, m.req, name)
+	rt.AuthorizedOperations = m.operations(name)
+	return append(missing, rt)
 }
 
 // missingTopic creates a topic that is asked for, where that is wished, and returns
@@ -112,27 +121,25 @@ func (h *TopicHandlers) missingTopic(c *Call, req *kmsg.MetadataRequest, name st
 	if !h.allowed(c, OpCreate, ResourceCluster, ClusterResource) && !h.allowed(c, OpCreate, ResourceTopic, name) {
 		return kerr.TopicAuthorizationFailed.Code
 	}
+	// If it cannot be created, the next answers go on saying that it is not there.
 	n := topics.NewTopic{Name: name, Partitions: h.Config.NumPartitions}
-	if r := h.Log.CheckCreate(n); r != nil && r.Code == topics.InvalidTopicException {
-		return int16(r.Code) // it collides with another name
-	}
 	h.Log.Create(n, func(*topics.Topic, *topics.Refusal, error) {})
 	return kerr.UnknownTopicOrPartition.Code
 }
 
-func refusedTopic(name *string, id topics.ID, code int16) kmsg.MetadataResponseTopic {
-	t := kmsg.NewMetadataResponseTopic()
-	t.Topic, t.TopicID, t.ErrorCode = name, id, code
-	return t
+// operations returns what the session may do with a topic, if it asks.
+func (m *metadataCall) operations(topic string) int32 {
+	if !m.req.IncludeTopicAuthorizedOperations {
+		return authorizedOperationsUnset
+	}
+	return m.h.operations(m.c, ResourceTopic, topic, topicOperations)
 }
 
 func (m *metadataCall) add(t *topics.Topic) {
 	rt := kmsg.NewMetadataResponseTopic()
 	rt.Topic, rt.TopicID = &t.Name, t.ID
 	rt.IsInternal = topics.Reserved(t.Name)
-	if m.req.IncludeTopicAuthorizedOperations {
-		rt.AuthorizedOperations = m.h.operations(m.c, ResourceTopic, t.Name, topicOperations)
-	}
+	rt.AuthorizedOperations = m.operations(t.Name)
 	parts := t.Partitions()
 	rt.Partitions = make([]kmsg.MetadataResponseTopicPartition, len(parts))
 	for i, p := range parts {

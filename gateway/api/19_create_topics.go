@@ -13,12 +13,17 @@ import (
 // THROTTLING_QUOTA_EXCEEDED, 7 has topic ids. The timeout is not looked at: a topic
 // is there as soon as it is durable.
 
+// partitionsPerRequestMax bounds the partitions that one request creates, as in
+// Kafka.
+const partitionsPerRequestMax = 10_000
+
 func (h *TopicHandlers) createTopics(c *Call) {
 	req := c.Msg.(*kmsg.CreateTopicsRequest)
 	resp := req.ResponseKind().(*kmsg.CreateTopicsResponse)
 	asked := onceEach(req.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic })
 	resp.Topics = make([]kmsg.CreateTopicsResponseTopic, len(asked))
 	c.Await(len(asked)+1, func() kmsg.Response { return resp })
+	room := int32(partitionsPerRequestMax)
 	for i, a := range asked {
 		t := &resp.Topics[i]
 		t.Default()
@@ -30,7 +35,7 @@ func (h *TopicHandlers) createTopics(c *Call) {
 			c.Done()
 			continue
 		}
-		h.createTopic(c, req.ValidateOnly, a.item, t)
+		h.createTopic(c, req.ValidateOnly, a.item, t, &room)
 	}
 	c.Done()
 }
@@ -39,12 +44,20 @@ func refuseTopic(t *kmsg.CreateTopicsResponseTopic, code int16, message string) 
 	t.ErrorCode, t.ErrorMessage = code, nullable(message)
 }
 
-// createTopic creates one topic and reports it done.
-func (h *TopicHandlers) createTopic(c *Call, only bool, rt *kmsg.CreateTopicsRequestTopic, t *kmsg.CreateTopicsResponseTopic) {
+// createTopic creates one topic and reports it done. room is how many partitions the
+// request may still create.
+func (h *TopicHandlers) createTopic(c *Call, only bool, rt *kmsg.CreateTopicsRequestTopic, t *kmsg.CreateTopicsResponseTopic, room *int32) {
 	n, r := h.newTopic(c, rt)
+	if r == nil && n.Partitions > *room {
+		r = refusal(kerr.PolicyViolation, "Excessively large number of partitions per request.")
+	}
+	if r == nil {
+		*room -= max(n.Partitions, 0)
+	}
 	if r == nil && only {
 		if r = h.Log.CheckCreate(n); r == nil {
-			h.created(t, int32(n.Partitions), h.Log.Configs(n.Configs))
+			t.TopicID = h.Log.NewID() // Kafka, too, answers one that nobody will have
+			h.created(t, n.Partitions, h.Log.Configs(n.Configs))
 		}
 	}
 	if r != nil || only {
@@ -82,7 +95,7 @@ func (h *TopicHandlers) newTopic(c *Call, rt *kmsg.CreateTopicsRequestTopic) (to
 		if rc.Value == nil {
 			return n, refusal(kerr.InvalidConfig, "Null value not supported for topic configs: "+rc.Name)
 		}
-		n.Configs = append(n.Configs, topics.Config{Name: rc.Name, Value: *rc.Value})
+		n.Configs = setConfig(n.Configs, rc.Name, *rc.Value)
 	}
 	if len(rt.ReplicaAssignment) > 0 {
 		if rt.ReplicationFactor != -1 {
@@ -101,6 +114,17 @@ func (h *TopicHandlers) newTopic(c *Call, rt *kmsg.CreateTopicsRequestTopic) (to
 		n.Partitions = h.Config.NumPartitions
 	}
 	return n, nil
+}
+
+// setConfig sets a configuration; of two values the last one counts.
+func setConfig(configs []topics.Config, name, value string) []topics.Config {
+	for i := range configs {
+		if configs[i].Name == name {
+			configs[i].Value = value
+			return configs
+		}
+	}
+	return append(configs, topics.Config{Name: name, Value: value})
 }
 
 // checkReplication allows the one replica that there is, and the default.

@@ -20,16 +20,18 @@ func (h *TopicHandlers) deleteTopics(c *Call) {
 			asked[i].Topic = &req.TopicNames[i]
 		}
 	}
-	all := onceEach(asked, deleteKey)
+	all := h.oncePerTopic(onceEach(asked, deleteKey))
 	resp.Topics = make([]kmsg.DeleteTopicsResponseTopic, len(all))
 	c.Await(len(all)+1, func() kmsg.Response { return resp })
 	for i, a := range all {
 		t := &resp.Topics[i]
 		t.Topic, t.TopicID = a.item.Topic, a.item.TopicID
-		topic, r := h.topicToDelete(c, a.item, t)
 		if a.times > 1 {
-			r = refusal(kerr.InvalidRequest, "Duplicate topic name or id.")
+			t.ErrorCode, t.ErrorMessage = kerr.InvalidRequest.Code, nullable("Duplicate topic name or id.")
+			c.Done()
+			continue
 		}
+		topic, r := h.topicToDelete(c, a.item, t)
 		if r != nil {
 			t.ErrorCode, t.ErrorMessage = int16(r.Code), nullable(r.Message)
 			c.Done()
@@ -45,6 +47,38 @@ func (h *TopicHandlers) deleteTopics(c *Call) {
 	c.Done()
 }
 
+// oncePerTopic makes one item of a topic that is named by its name and by its id.
+func (h *TopicHandlers) oncePerTopic(all []once[kmsg.DeleteTopicsRequestTopic]) []once[kmsg.DeleteTopicsRequestTopic] {
+	byID := map[topics.ID]int{}
+	for i, a := range all {
+		if a.item.Topic == nil {
+			byID[a.item.TopicID] = i
+		}
+	}
+	drop := map[int]bool{}
+	for i, a := range all {
+		if a.item.Topic == nil || a.item.TopicID != (topics.ID{}) {
+			continue
+		}
+		topic := h.Log.Topic(*a.item.Topic)
+		if topic == nil {
+			continue
+		}
+		if other, ok := byID[topic.ID]; ok {
+			drop[other] = true
+			all[i] = once[kmsg.DeleteTopicsRequestTopic]{times: 2,
+				item: &kmsg.DeleteTopicsRequestTopic{Topic: a.item.Topic, TopicID: topic.ID}}
+		}
+	}
+	kept := all[:0]
+	for i, a := range all {
+		if !drop[i] {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
 func deleteKey(t *kmsg.DeleteTopicsRequestTopic) string {
 	if t.Topic != nil {
 		return "n" + *t.Topic
@@ -56,6 +90,9 @@ func deleteKey(t *kmsg.DeleteTopicsRequestTopic) string {
 func (h *TopicHandlers) topicToDelete(c *Call, rt *kmsg.DeleteTopicsRequestTopic, t *kmsg.DeleteTopicsResponseTopic) (*topics.Topic, *topics.Refusal) {
 	var topic *topics.Topic
 	unknown := kerr.UnknownTopicOrPartition
+	if rt.Topic == nil && rt.TopicID == (topics.ID{}) {
+		return nil, refusal(kerr.InvalidRequest, "Neither topic name nor id were specified.")
+	}
 	if rt.Topic == nil {
 		topic, unknown = h.Log.TopicByID(rt.TopicID), kerr.UnknownTopicID
 	} else {

@@ -24,9 +24,10 @@ func (h *TopicHandlers) describeConfigs(c *Call) {
 		r.ResourceType, r.ResourceName = rr.ResourceType, rr.ResourceName
 		r.Configs = []kmsg.DescribeConfigsResponseResourceConfig{}
 		if fault := h.describe(c, rr, r); fault != nil {
-			r.ErrorCode, r.ErrorMessage = int16(fault.Code), nullable(fault.Message)
+			r.ErrorCode, r.ErrorMessage = int16(fault.Code), &fault.Message
 			continue
 		}
+		r.ErrorMessage = new(string) // not null, says Kafka
 		if !req.IncludeSynonyms {
 			for j := range r.Configs {
 				r.Configs[j].ConfigSynonyms = nil
@@ -47,25 +48,26 @@ func (h *TopicHandlers) describe(c *Call, rr *kmsg.DescribeConfigsRequestResourc
 	}
 }
 
+// wanted tells whether a key is asked for; without keys all are.
 func wanted(rr *kmsg.DescribeConfigsRequestResource, name string) bool {
-	return rr.ConfigNames == nil || slices.Contains(rr.ConfigNames, name)
+	return len(rr.ConfigNames) == 0 || slices.Contains(rr.ConfigNames, name)
 }
 
 func (h *TopicHandlers) describeTopic(c *Call, rr *kmsg.DescribeConfigsRequestResource, r *kmsg.DescribeConfigsResponseResource) *topics.Refusal {
 	if !h.allowed(c, OpDescribeConfigs, ResourceTopic, rr.ResourceName) {
-		return refusal(kerr.TopicAuthorizationFailed, "")
+		return refusal(kerr.TopicAuthorizationFailed, kerr.TopicAuthorizationFailed.Description)
 	}
 	if msg := topics.CheckName(rr.ResourceName); msg != "" {
 		return refusal(kerr.InvalidTopicException, "Topic name is invalid: "+msg)
 	}
 	topic := h.Log.Topic(rr.ResourceName)
 	if topic == nil {
-		return refusal(kerr.UnknownTopicOrPartition, "")
+		return refusal(kerr.UnknownTopicOrPartition, kerr.UnknownTopicOrPartition.Description)
 	}
 	configs := topic.Configs()
 	for i := range configs {
 		if v := &configs[i]; wanted(rr, v.Name) {
-			r.Configs = append(r.Configs, describeValue(v))
+			r.Configs = append(r.Configs, h.describeValue(v))
 		}
 	}
 	return nil
@@ -82,17 +84,18 @@ func sourceOf(v *topics.Value) kmsg.ConfigSource {
 	}
 }
 
-func describeValue(v *topics.Value) kmsg.DescribeConfigsResponseResourceConfig {
+func (h *TopicHandlers) describeValue(v *topics.Value) kmsg.DescribeConfigsResponseResourceConfig {
 	rc := kmsg.NewDescribeConfigsResponseResourceConfig()
 	rc.Name, rc.Value = v.Name, &v.Value
 	rc.Source = sourceOf(v)
 	rc.ConfigType = kmsg.ConfigType(v.Type)
+	rc.ConfigSynonyms = h.topicSynonyms(v)
 	return rc
 }
 
 func (h *TopicHandlers) describeBroker(c *Call, rr *kmsg.DescribeConfigsRequestResource, r *kmsg.DescribeConfigsResponseResource) *topics.Refusal {
 	if !h.allowed(c, OpDescribeConfigs, ResourceCluster, ClusterResource) {
-		return refusal(kerr.ClusterAuthorizationFailed, "")
+		return refusal(kerr.ClusterAuthorizationFailed, kerr.ClusterAuthorizationFailed.Description)
 	}
 	if rr.ResourceName == "" {
 		return nil // the cluster's dynamic defaults: there are none
@@ -101,5 +104,6 @@ func (h *TopicHandlers) describeBroker(c *Call, rr *kmsg.DescribeConfigsRequestR
 	if node := h.Cluster.Get().NodeID; err != nil || int32(id) != node {
 		return refusal(kerr.InvalidRequest, fmt.Sprintf("Unexpected broker id, expected %d or empty string, but received %s", node, rr.ResourceName))
 	}
+	r.Configs = h.brokerConfigsOf(rr)
 	return nil
 }

@@ -54,10 +54,16 @@ func (h *TopicHandlers) topicToGrow(c *Call, rt *kmsg.CreatePartitionsRequestTop
 	}
 	topic := h.Log.Topic(rt.Topic)
 	if topic == nil {
-		return nil, refusal(kerr.UnknownTopicOrPartition, kerr.UnknownTopicOrPartition.Description)
+		return nil, refusal(kerr.UnknownTopicOrPartition, "")
 	}
-	if r := h.Log.CheckGrow(topic, rt.Count); r != nil || rt.Assignment == nil {
-		return topic, r
+	if r := h.Log.CheckGrow(topic, rt.Count); r != nil {
+		return nil, r
+	}
+	if int(rt.Count)-len(topic.Partitions()) > partitionsPerRequestMax {
+		return nil, refusal(kerr.PolicyViolation, "Excessively large number of partitions per request.")
+	}
+	if rt.Assignment == nil {
+		return topic, nil
 	}
 	if more := int(rt.Count) - len(topic.Partitions()); more != len(rt.Assignment) {
 		return nil, refusal(kerr.InvalidReplicaAssignment, fmt.Sprintf(

@@ -109,23 +109,28 @@ func (s *fetchSessions) open(req *kmsg.FetchRequest, nowMs int64, ctx *recordsCo
 	return 0
 }
 
-// fullParts returns the partitions of a request that names all of them.
+// fullParts returns the partitions of a request that names all of them. Of one that
+// is named twice the last counts.
 func fullParts(req *kmsg.FetchRequest) []*recordsPart {
 	n := 0
 	for i := range req.Topics {
 		n += len(req.Topics[i].Partitions)
 	}
-	all, parts := make([]recordsPart, n), make([]*recordsPart, n)
-	n = 0
+	all, parts := make([]recordsPart, n), make([]*recordsPart, 0, n)
+	seen := make(map[recordsKey]*recordsPart, n)
 	for i := range req.Topics {
 		t := &req.Topics[i]
 		name := strings.Clone(t.Topic)
 		for j := range t.Partitions {
-			p := &all[n]
-			p.recordsKey = recordsKey{name: name, id: t.TopicID, index: t.Partitions[j].Partition}
+			key := recordsKey{name: name, id: t.TopicID, index: t.Partitions[j].Partition}
+			p := seen[key]
+			if p == nil {
+				p = &all[len(parts)]
+				p.recordsKey = key
+				seen[key] = p
+				parts = append(parts, p)
+			}
 			p.ask(&t.Partitions[j])
-			parts[n] = p
-			n++
 		}
 	}
 	return parts
@@ -133,7 +138,8 @@ func fullParts(req *kmsg.FetchRequest) []*recordsPart {
 
 // ask takes over what is asked of the partition.
 func (p *recordsPart) ask(rp *kmsg.FetchRequestTopicPartition) {
-	p.offset, p.limit, p.leaderEpoch = rp.FetchOffset, rp.PartitionMaxBytes, rp.CurrentLeaderEpoch
+	p.offset, p.limit = rp.FetchOffset, rp.PartitionMaxBytes
+	p.leaderEpoch, p.lastEpoch = max(rp.CurrentLeaderEpoch, -1), rp.LastFetchedEpoch
 }
 
 // update adds, changes and forgets partitions.
@@ -230,7 +236,7 @@ func (session *fetchSession) rotate(moved []*recordsPart) {
 
 // add makes a session, if there is room or can be made; nil if not.
 func (s *fetchSessions) add(ctx *recordsContext, nowMs int64) *fetchSession {
-	if len(ctx.parts) == 0 || s.parts+len(ctx.parts) > fetchSessionPartsMax {
+	if s.parts+len(ctx.parts) > fetchSessionPartsMax {
 		return nil
 	}
 	if len(s.byID) >= s.max && !s.evict(len(ctx.parts), nowMs) {

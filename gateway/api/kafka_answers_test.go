@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,17 +28,13 @@ import (
 
 // The scripts of topic_scripts_test.go are conversations: requests, each pinned to
 // a version. What Apache Kafka 4.4 answered is in testdata/topics; the handlers have
-// to answer the same. To record again, or to record a new script, run
+// to answer the same. What Rollcall knowingly answers otherwise is not in a script
+// but in a test of its own. To record again, run
 //
 //	go test ./gateway/api -run TestKafkaAnswers -record 127.0.0.1:PORT
 //
-// against a new broker with the settings of brokerSettings. Lines that begin with
-// "rollcall:" stand for what we answer otherwise, and are kept by hand in the
-// script (see conversation.differs).
+// against a new broker, node 1, with auto.create.topics.enable=true.
 var record = flag.String("record", "", "address of an Apache Kafka to record the scripts from")
-
-// brokerSettings are what a script may count on beyond defaults.
-const brokerSettings = "auto.create.topics.enable=true"
 
 // peer answers requests: Kafka, or the handlers.
 type peer interface {
@@ -52,18 +50,24 @@ type conversation struct {
 	out  strings.Builder
 	// names replaces values that differ between runs.
 	names map[string]string
-	quiet bool
+	// quiet: what is asked is not written down; timed: whether it was held is.
+	quiet, timed bool
 }
 
 // ask sends a request at a version and writes down the answer.
 func (c *conversation) ask(version int16, req kmsg.Request) kmsg.Response {
 	c.t.Helper()
 	req.SetVersion(version)
+	start := time.Now()
 	resp, closed := c.peer.ask(req)
+	took := time.Since(start)
 	if c.quiet {
 		return resp
 	}
 	fmt.Fprintf(&c.out, "> %s v%d\n", kmsg.NameForKey(req.Key()), version)
+	if c.timed {
+		fmt.Fprintf(&c.out, "  held %t\n", took > 250*time.Millisecond)
+	}
 	switch {
 	case closed:
 		c.out.WriteString("  connection closed\n")
@@ -90,7 +94,16 @@ func (c *conversation) dump(v reflect.Value, indent string) {
 	for i := range v.NumField() {
 		name, f := v.Type().Field(i).Name, v.Field(i)
 		switch name {
-		case "Version", "UnknownTags", "ThrottleMillis", "Brokers", "ClusterID", "ControllerID", "SessionID":
+		case "Version", "UnknownTags", "ThrottleMillis", "Brokers", "ClusterID", "ControllerID":
+			continue
+		case "ErrorMessage":
+			if _, ok := v.Interface().(kmsg.ProduceResponseTopicPartition); ok {
+				continue // Kafka has a text in few cases; we say more
+			}
+		case "SessionID":
+			if !f.IsZero() {
+				c.out.WriteString(indent + "SessionID (set)\n")
+			}
 			continue
 		}
 		if !v.Type().Field(i).IsExported() || f.IsZero() && name != "Partition" && name != "Offset" && name != "BaseOffset" {
@@ -98,6 +111,10 @@ func (c *conversation) dump(v reflect.Value, indent string) {
 		}
 		if all, ok := f.Interface().([]kmsg.CreateTopicsResponseTopicConfig); ok {
 			c.createConfigs(all, indent)
+			continue
+		}
+		if all, ok := f.Interface().([]kmsg.DescribeConfigsResponseResourceConfig); ok {
+			c.describedConfigs(all, indent)
 			continue
 		}
 		if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
@@ -124,6 +141,25 @@ func (c *conversation) createConfigs(all []kmsg.CreateTopicsResponseTopicConfig,
 		if rc.Source == int8(kmsg.ConfigSourceDynamicTopicConfig) {
 			fmt.Fprintf(&c.out, "%s  %s=%s\n", indent, rc.Name, *rc.Value)
 		}
+	}
+}
+
+// describedConfigs writes down configurations in order of their names.
+func (c *conversation) describedConfigs(all []kmsg.DescribeConfigsResponseResourceConfig, indent string) {
+	slices.SortFunc(all, func(a, b kmsg.DescribeConfigsResponseResourceConfig) int { return strings.Compare(a.Name, b.Name) })
+	for _, rc := range all {
+		if rc.Name == "min.insync.replicas" || rc.Name == "log.dirs" {
+			continue // a new broker writes the first down as if it had been set at run time
+		}
+		value := "null"
+		if rc.Value != nil {
+			value = strconv.Quote(*rc.Value)
+		}
+		fmt.Fprintf(&c.out, "%s%s=%s %v %v", indent, rc.Name, value, rc.Source, rc.ConfigType)
+		for _, s := range rc.ConfigSynonyms {
+			fmt.Fprintf(&c.out, " (%s=%s %v)", s.Name, *s.Value, s.Source)
+		}
+		c.out.WriteString("\n")
 	}
 }
 
@@ -163,7 +199,11 @@ func (c *conversation) value(name string, f reflect.Value) string {
 	case f.Kind() == reflect.String:
 		return fmt.Sprintf("%q", f.String())
 	default:
-		return fmt.Sprint(f.Interface())
+		text := fmt.Sprint(f.Interface())
+		if n, ok := c.names[text]; ok {
+			return n
+		}
+		return text
 	}
 }
 

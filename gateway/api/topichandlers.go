@@ -70,7 +70,7 @@ func (h *TopicHandlers) allowed(c *Call, op Operation, kind Resource, name strin
 }
 
 // leaderEpochFault compares the leader epoch that a client knows with that of the
-// partition; -1 is a client that knows none.
+// partition; -1 is of a client that knows none.
 func leaderEpochFault(p *topics.Partition, known int32) int16 {
 	switch {
 	case known == -1 || known == p.LeaderEpoch():

@@ -106,10 +106,7 @@ func (l *Log) Create(n NewTopic, done func(*Topic, *Refusal, error)) {
 		done(nil, r, nil)
 		return
 	}
-	id := l.newID()
-	for l.TopicByID(id) != nil || id == (ID{}) {
-		id = l.newID()
-	}
+	id := l.NewID()
 	t := l.newTopic(id, topicRow{name: n.Name, partitions: n.Partitions, createdMs: l.nowMs(), configs: n.Configs})
 	l.names.add(t)
 	row := t.row()

@@ -115,7 +115,7 @@ func (l *Log) checkRecords(a *Append, s *Settings) *Refusal {
 		defer l.unpack.put(d)
 	}
 	now := l.nowMs()
-	a.attributes = h.attributes
+	a.attributes = h.attributes &^ attrLogAppendTime // which is not for clients to say
 	a.maxTimestamp = -1
 	var faults faults
 	inOrder := true
@@ -150,7 +150,7 @@ func (f *faults) check(h *header, r record, s *Settings, now int64) {
 	switch {
 	case s.Compacted && r.nullKey:
 		f.add(InvalidRecord, r.index, "Compacted topic cannot accept message without key.")
-	case h.attributes&attrLogAppendTime != 0:
+	case s.LogAppendTime && h.attributes&attrLogAppendTime != 0:
 		f.add(InvalidTimestamp, r.index, "Only the log may set the time of the append.")
 	case s.LogAppendTime, r.timestamp == -1:
 	case r.timestamp > now && r.timestamp-now > s.TimestampAfterMax,

@@ -135,6 +135,12 @@ func onlyBatch(records []byte, zstd bool) ([]byte, *Refusal) {
 	return records[:size], nil
 }
 
+// Transactional tells whether the first batch of records says to be part of a
+// transaction.
+func Transactional(records []byte) bool {
+	return len(records) >= HeaderSize && batchMagic(records) == magic2 && records[posAttributes+1]&attrTransactional != 0
+}
+
 // checkBatch validates a batch that a client sent, without its records: what Kafka
 // checks in UnifiedLog.analyzeAndValidateRecords and LogValidator.validateBatch, in
 // that order.

@@ -103,36 +103,71 @@ func findDef(name string) *ConfigDef {
 	return &ConfigDefs[i]
 }
 
-// check says what is wrong with a value; "" if nothing is.
+// check says what is wrong with a value; "" if nothing is. Space around it does not
+// count.
 func (d *ConfigDef) check(value string) string {
+	v := strings.TrimSpace(value)
 	ok := true
 	switch d.Type {
 	case TypeBoolean:
-		ok = strings.EqualFold(value, "true") || strings.EqualFold(value, "false")
-		value = strings.ToLower(value)
+		v = strings.ToLower(v)
+		ok = v == "true" || v == "false"
 	case TypeInt, TypeLong:
 		bits := 64
 		if d.Type == TypeInt {
 			bits = 32
 		}
-		v, err := strconv.ParseInt(value, 10, bits)
-		ok = err == nil && float64(v) >= d.min && float64(v) <= d.max
+		n, err := strconv.ParseInt(v, 10, bits)
+		ok = err == nil && float64(n) >= d.min && float64(n) <= d.max
 	case TypeDouble:
-		v, err := strconv.ParseFloat(value, 64)
-		ok = err == nil && v >= d.min && v <= d.max
-	}
-	if ok && d.oneOf != nil {
-		for part := range strings.SplitSeq(value, ",") {
-			ok = ok && slices.Contains(d.oneOf, strings.TrimSpace(part))
-			if d.Type != TypeList && part != value {
-				ok = false
-			}
+		n, err := strconv.ParseFloat(v, 64)
+		ok = err == nil && !(n < d.min || n > d.max) // not a number passes, as in Kafka
+	case TypeList:
+		for _, part := range listItems(v) {
+			ok = ok && d.item(part)
+		}
+		if d.oneOf != nil {
+			return d.fault(ok, value)
 		}
 	}
-	if !ok {
-		return fmt.Sprintf("Invalid value %s for configuration %s", value, d.Name)
+	if d.oneOf != nil {
+		ok = ok && slices.Contains(d.oneOf, v)
 	}
-	return ""
+	if d.Name == "compression.gzip.level" && v == "0" {
+		ok = false
+	}
+	return d.fault(ok, value)
+}
+
+func (d *ConfigDef) fault(ok bool, value string) string {
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("Invalid value %s for configuration %s", value, d.Name)
+}
+
+// item checks one item of a list.
+func (d *ConfigDef) item(v string) bool {
+	if d.oneOf != nil {
+		return slices.Contains(d.oneOf, v)
+	}
+	// Replicas to throttle: all, or pairs of a partition and a broker.
+	partition, broker, pair := strings.Cut(v, ":")
+	_, err := strconv.ParseUint(partition, 10, 31)
+	_, err2 := strconv.ParseUint(broker, 10, 31)
+	return v == "*" || pair && err == nil && err2 == nil
+}
+
+// listItems are the items of a list, none in an empty one.
+func listItems(v string) []string {
+	if v == "" {
+		return nil
+	}
+	items := strings.Split(v, ",")
+	for i := range items {
+		items[i] = strings.TrimSpace(items[i])
+	}
+	return items
 }
 
 // CheckConfigs says what is wrong with the configurations of a new topic; "" if
@@ -148,7 +183,7 @@ func CheckConfigs(configs []Config) string {
 			return msg
 		}
 		if _, ok := lag[c.Name]; ok {
-			lag[c.Name], _ = strconv.ParseInt(c.Value, 10, 64)
+			lag[c.Name], _ = strconv.ParseInt(strings.TrimSpace(c.Value), 10, 64)
 		}
 	}
 	if lag["max.compaction.lag.ms"] < lag["min.compaction.lag.ms"] {
@@ -194,7 +229,8 @@ func brokerValue(key string, broker map[string]string) (string, bool) {
 
 // Settings are the configurations of a topic that the store acts on.
 type Settings struct {
-	MaxMessageBytes      int
+	MaxMessageBytes int
+	// MaxDecompressedBytes bounds a single record of a compressed batch.
 	MaxDecompressedBytes int64
 	// Compacted: the cleanup policy has compact, so every record needs a key.
 	Compacted     bool
@@ -207,14 +243,14 @@ type Settings struct {
 func settingsOf(topic []Config, broker map[string]string) Settings {
 	value := func(name string) string { return resolve(findDef(name), topic, broker).Value }
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(value(name), 10, 64)
+		n, _ := strconv.ParseInt(strings.TrimSpace(value(name)), 10, 64)
 		return n
 	}
 	return Settings{
 		MaxMessageBytes:      int(number("max.message.bytes")),
 		MaxDecompressedBytes: number("max.decompressed.message.bytes"),
 		Compacted:            strings.Contains(value("cleanup.policy"), "compact"),
-		LogAppendTime:        value("message.timestamp.type") == "LogAppendTime",
+		LogAppendTime:        strings.TrimSpace(value("message.timestamp.type")) == "LogAppendTime",
 		TimestampBeforeMax:   number("message.timestamp.before.max.ms"),
 		TimestampAfterMax:    number("message.timestamp.after.max.ms"),
 	}

@@ -122,6 +122,15 @@ func randomID() ID {
 	}
 }
 
+// NewID returns an id that no topic has.
+func (l *Log) NewID() ID {
+	for {
+		if id := l.newID(); id != (ID{}) && l.TopicByID(id) == nil {
+			return id
+		}
+	}
+}
+
 func (l *Log) nowMs() int64 { return l.now().UnixMilli() }
 
 // Topic returns the topic of this name, nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -110,15 +111,23 @@ func (p *Partition) find(ts int64, seek func(times *pebble.Iterator, prefix []by
 		return -1, -1, err
 	}
 	defer times.Close()
-	if !seek(times, bytes.Clone(prefix), end) {
-		return -1, -1, times.Error()
+	found := seek(times, bytes.Clone(prefix), end)
+	if err := times.Error(); err != nil {
+		return -1, -1, err
 	}
-	base := int64(suffix64(times.Key()))
-	if base >= end {
+	base := p.Start()
+	switch {
+	case found:
+		base = int64(suffix64(times.Key()))
+		if ts == -1 {
+			ts = unordered(binary.BigEndian.Uint64(times.Key()[dataPrefixSize:]))
+		}
+	case ts != -1:
 		return -1, -1, nil
 	}
-	if ts == -1 {
-		ts = unordered(binary.BigEndian.Uint64(times.Key()[dataPrefixSize:]))
+	// With no time at all in the log, Kafka answers its first record for the largest.
+	if base >= end {
+		return -1, -1, nil
 	}
 	it, err := p.batches(end)
 	if err != nil {
@@ -144,7 +153,7 @@ func (l *Log) findInBatch(batch []byte, ts int64) (offset, timestamp int64, err 
 		defer l.unpack.put(d)
 	}
 	offset, timestamp = -1, -1
-	err = scanRecords(&h, batch[HeaderSize:], d, 1<<31, func(r record) bool {
+	err = scanRecords(&h, batch[HeaderSize:], d, math.MaxInt32, func(r record) bool {
 		if r.timestamp < ts {
 			return true
 		}

@@ -9,6 +9,9 @@ import (
 // they are not what the header and their own lengths say.
 var errRecords = errors.New("the records do not have the form that the batch announces")
 
+// decompressedMax bounds what is decompressed of one batch, in bytes.
+const decompressedMax = 2 << 30
+
 // record is what the store looks at in one record.
 type record struct {
 	index       int32
@@ -20,9 +23,9 @@ type record struct {
 // scanRecords calls visit for each record of a batch until it returns false, and
 // checks the form of all that it passes: every length fits, and unless it was
 // stopped, count records end exactly where the data end. d is for compressed
-// batches; at most max bytes come out of one.
-func scanRecords(h *header, body []byte, d *decompressor, max int64, visit func(record) bool) error {
-	s := scanner{buf: body, left: max}
+// batches; no record in one may be larger than recordMax.
+func scanRecords(h *header, body []byte, d *decompressor, recordMax int64, visit func(record) bool) error {
+	s := scanner{buf: body, left: decompressedMax, recordMax: recordMax}
 	if c := h.compression(); c != codecNone {
 		src, err := d.open(c, body)
 		if err != nil {
@@ -54,7 +57,10 @@ type scanner struct {
 	src   io.Reader
 	chunk []byte
 	// left is how many bytes may still come out of src.
-	left   int64
+	left int64
+	// recordMax is the largest record that may come out of src.
+	recordMax int64
+
 	off    int64 // of buf[0] in the whole
 	failed bool
 }
@@ -149,7 +155,7 @@ func (s *scanner) nullable() (null bool) {
 func (s *scanner) record(baseTimestamp int64) (r record) {
 	length := s.varint32()
 	end := s.offset() + int64(length)
-	if length < 0 {
+	if length < 0 || s.src != nil && int64(length) > s.recordMax {
 		s.failed = true
 	}
 	s.byte() // attributes, unused
