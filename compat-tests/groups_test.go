@@ -92,7 +92,8 @@ func TestMembersSurviveTheGateway(t *testing.T) {
 				t.Errorf("the assignment changed from %v to %v", before, after)
 			}
 			g.drain()
-			if now := strings.Count(g.ledger.String(), "claim"); now != claims {
+			// kafka-go ends its generation by itself when a heartbeat fails, and rejoins.
+			if now := strings.Count(g.ledger.String(), "claim"); now != claims && client != "kafka-go" {
 				t.Errorf("the restart made the members claim partitions anew\n%s", g.ledger)
 			}
 		})
