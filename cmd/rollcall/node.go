@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 
 	"go.uber.org/zap"
 
@@ -31,9 +30,8 @@ type node struct {
 	kafka  *gateway.Server
 	admin  *admin.Server
 
-	// running counts the goroutines that serve; failed has the first error of one.
-	running sync.WaitGroup
-	failed  chan error
+	// failed has the error of the first part that failed.
+	failed chan error
 }
 
 // kafkaListener is one entry of listeners that is open.
