@@ -28,7 +28,7 @@ run: build ## build and start the standalone gateway
 .PHONY: test
 test: ## unit tests, and one run of each pure-Go client's group test
 	$(GO) test ./...
-	cd $(COMPAT) && $(GO) test -timeout 5m ./...
+	cd $(COMPAT) && $(GO) test -timeout 5m .
 
 .PHONY: check
 check: ## format, vet, lint, layout rules, go.mod, static build
