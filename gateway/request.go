@@ -132,12 +132,16 @@ func (c *conn) flush() (CloseReason, error) {
 		if resp != nil {
 			out = c.encode(out, slot, resp)
 		}
+		sent := slot.call.Sent()
 		c.done(slot, resp, len(out)-before)
-		if len(out) >= writeBytesMax {
+		if len(out) >= writeBytesMax || sent != nil {
 			if r, e := c.write(out); r != 0 {
 				reason, err = r, e
 			}
 			out = out[:0]
+			if sent != nil {
+				sent()
+			}
 		}
 	}
 	if r, e := c.write(out); r != 0 {

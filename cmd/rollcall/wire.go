@@ -126,8 +126,9 @@ func (n *node) wire(c *config.Config) (err error) {
 	return nil
 }
 
-// releaseHeld makes the coordinator answer all that it holds.
+// releaseHeld makes the coordinator and the topics answer all that they hold.
 func (n *node) releaseHeld(ctx context.Context) {
+	n.topics.Release()
 	if err := n.router.Stop(ctx); err != nil {
 		n.log.Error("coordinator not stopped cleanly", zap.Error(err))
 	}

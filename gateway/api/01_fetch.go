@@ -68,18 +68,28 @@ func (h *TopicHandlers) fetch(c *Call) {
 	}
 	wait := time.Duration(req.MaxWaitMillis) * time.Millisecond
 	want := min(int(req.MinBytes), f.maxBytes)
+	c.OnAbandon(f.abandon)
 	for {
 		if f.look() || wait <= 0 || want <= 0 {
 			break
 		}
 		have := f.available(want)
-		if have >= want || f.park(int64(want-have), wait) {
+		if have >= want {
 			break
 		}
+		if f.park(int64(want-have), wait) {
+			return
+		}
 	}
-	if f.waiter == nil {
-		c.Respond(f.Build())
+	c.AwaitBuilder(0, f)
+}
+
+// abandon gives up what the call holds. Nobody will take its response.
+func (f *recordsCall) abandon() {
+	if f.waiter != nil {
+		f.waiter.Stop()
 	}
+	f.ctx.close(f.h.Now().UnixMilli())
 }
 
 // look finds what can be said of every partition now. It returns whether there is
@@ -166,14 +176,7 @@ func (f *recordsCall) park(missing int64, wait time.Duration) bool {
 	}
 	f.call.AwaitBuilder(1, f)
 	f.waiter = topics.Wait(seen, missing, wait, f.call.Done)
-	if f.waiter == nil {
-		return false
-	}
-	f.call.OnAbandon(func() {
-		f.waiter.Stop()
-		f.ctx.close(f.h.Now().UnixMilli())
-	})
-	return true
+	return f.waiter != nil
 }
 
 // Build reads what there is now.
@@ -185,6 +188,7 @@ func (f *recordsCall) Build() kmsg.Response {
 	resp := kmsg.NewPtrFetchResponse()
 	resp.Version = f.call.Version
 	resp.Topics = make([]kmsg.FetchResponseTopic, 0, 1)
+	f.maxBytes = f.h.responses.grant(f.maxBytes)
 	read, absent := 0, 0
 	for _, p := range f.ctx.parts {
 		if p.absent {
@@ -199,6 +203,10 @@ func (f *recordsCall) Build() kmsg.Response {
 				f.answer(resp, p, read)
 			}
 		}
+	}
+	if read > 0 {
+		f.h.responses.take(read)
+		f.call.OnSent(func() { f.h.responses.take(-read) })
 	}
 	f.ctx.close(f.h.Now().UnixMilli())
 	resp.SessionID = f.ctx.sessionID

@@ -43,6 +43,7 @@ type Call struct {
 	builder   Builder
 	resp      kmsg.Response
 	onAbandon func()
+	onSent    func()
 	closing   string
 }
 
@@ -68,7 +69,7 @@ func NewCall(s *Session, key, version int16, clientID string, msg kmsg.Request, 
 // more; never for an abandoned call.
 func (c *Call) Reset(s *Session, key, version int16, clientID string, msg kmsg.Request, wake func()) {
 	c.Session, c.Key, c.Version, c.ClientID, c.Msg = s, key, version, clientID, msg
-	c.wake, c.builder, c.resp, c.onAbandon, c.closing = wake, nil, nil, nil, ""
+	c.wake, c.builder, c.resp, c.onAbandon, c.onSent, c.closing = wake, nil, nil, nil, nil, ""
 	c.missing.Store(1)
 }
 
@@ -110,6 +111,15 @@ func (c *Call) AwaitBuilder(parts int, b Builder) {
 // OnAbandon sets what to do if the client goes away while the call is awaited
 // (take a parked Fetch out of its waiting list). A part may still arrive.
 func (c *Call) OnAbandon(f func()) { c.onAbandon = f }
+
+// OnSent sets what to do when the response has been written or cannot be any more:
+// give back the memory that it took. It may be set by a Builder; without a response
+// it is not called.
+func (c *Call) OnSent(f func()) { c.onSent = f }
+
+// Sent returns what to call when the response that was taken has been written, nil
+// if nothing.
+func (c *Call) Sent() func() { return c.onSent }
 
 // Done reports one of the awaited parts. What its caller stored before is seen
 // by the Builder.

@@ -40,7 +40,8 @@ type TopicHandlers struct {
 	// Now is the clock of fetch sessions; nil is time.Now.
 	Now func() time.Time
 
-	sessions *fetchSessions
+	sessions  *fetchSessions
+	responses fetchBudget
 }
 
 // Entries returns the table's entries of the topic APIs.

@@ -260,7 +260,7 @@ func (l *Log) deleted(t *Topic, err error, done func(*Refusal, error)) {
 		done(nil, nil)
 		return
 	}
-	l.deletions.Go(func() {
+	l.running.Go(func() {
 		l.onDelete(t.Name, t.ID)
 		done(nil, nil)
 	})

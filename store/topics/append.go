@@ -212,6 +212,7 @@ func (l *Log) place(a *Append) bool {
 func (l *Log) produced(a *Append) {
 	h := &a.header
 	if a.producer == nil {
+		l.makeRoom(a.Partition)
 		a.producer = new(producer)
 		a.producer.epoch = h.producerEpoch
 		a.Partition.remember(h.producerID, a.producer)

@@ -3,11 +3,13 @@ package topics
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/rollcall-mq/rollcall/store"
 )
@@ -24,6 +26,8 @@ type env struct {
 	log   *Log
 	nowMs int64
 	opts  Options
+	// inject comes between Pebble and fs.
+	inject errorfs.Injector
 }
 
 func newEnv(t testing.TB) *env {
@@ -37,9 +41,37 @@ func newEnv(t testing.TB) *env {
 	return e
 }
 
+// gate holds back the syncs of write-ahead logs while it is shut.
+type gate struct{ mu sync.Mutex }
+
+func (g *gate) shut() { g.mu.Lock() }
+func (g *gate) open() { g.mu.Unlock() }
+
+func (g *gate) MaybeError(op errorfs.Op) error {
+	if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+	}
+	return nil
+}
+
+func (g *gate) String() string { return "gate" }
+
+func newGatedEnv(t testing.TB) (*env, *gate) {
+	g := new(gate)
+	e := &env{t: t, fs: vfs.NewCrashableMem(), nowMs: testTime, inject: g}
+	e.open()
+	t.Cleanup(e.close)
+	return e, g
+}
+
 func (e *env) open() {
 	e.t.Helper()
-	db, err := pebble.Open("topics", &pebble.Options{FS: e.fs, Logger: quiet{e.t}})
+	var fs vfs.FS = e.fs
+	if e.inject != nil {
+		fs = errorfs.Wrap(fs, e.inject)
+	}
+	db, err := pebble.Open("topics", &pebble.Options{FS: fs, Logger: quiet{e.t}})
 	if err != nil {
 		e.t.Fatal(err)
 	}

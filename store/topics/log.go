@@ -53,10 +53,12 @@ type Log struct {
 	committer *store.Committer
 	broker    map[string]string
 	expireMs  int64
-	onDelete  func(name string, id ID)
-	now       func() time.Time
-	newID     func() ID
-	unpack    decompressors
+	// producersMax is the constant but in tests.
+	producersMax int
+	onDelete     func(name string, id ID)
+	now          func() time.Time
+	newID        func() ID
+	unpack       decompressors
 
 	// byName and byID have the topics that are durable and not deleted: name to
 	// *Topic and ID to *Topic. Written by the committer's goroutine, read by all.
@@ -72,12 +74,15 @@ type Log struct {
 
 	// idDurable is the end of the ids whose reservation is durable.
 	idDurable atomic.Int64
-	// deletions are the goroutines that call onDelete.
-	deletions sync.WaitGroup
+	// running are expireLoop and the goroutines that call onDelete.
+	running sync.WaitGroup
+	closed  chan struct{}
+	// releasing: nobody is to wait for records any more.
+	releasing atomic.Bool
 }
 
-// Open reads the topics of a store. The committer has to be closed before l is, and
-// the Pebble after.
+// Open reads the topics of a store. What was submitted to the committer must be
+// done before l is closed.
 func Open(o Options) (*Log, error) {
 	l := &Log{
 		db:        o.DB,
@@ -89,6 +94,9 @@ func Open(o Options) (*Log, error) {
 		newID:     o.NewID,
 		unpack:    newDecompressors(runtime.GOMAXPROCS(0)),
 		names:     names{byKey: map[string]*Topic{}},
+		closed:    make(chan struct{}),
+
+		producersMax: producersMax,
 	}
 	if l.expireMs == 0 {
 		l.expireMs = 24 * time.Hour.Milliseconds()
@@ -102,11 +110,27 @@ func Open(o Options) (*Log, error) {
 	if err := l.load(); err != nil {
 		return nil, err
 	}
+	l.running.Go(l.expireLoop)
 	return l, nil
 }
 
-// Close waits for the calls of OnDelete.
-func (l *Log) Close() { l.deletions.Wait() }
+// Close stops what runs in the background and waits for the calls of OnDelete.
+func (l *Log) Close() {
+	close(l.closed)
+	l.running.Wait()
+}
+
+// Release wakes everybody who waits for records, now and from now on: the gateway
+// is being shut down.
+func (l *Log) Release() {
+	l.releasing.Store(true)
+	l.byName.Range(func(_, t any) bool {
+		for _, p := range t.(*Topic).Partitions() {
+			p.wakeAll()
+		}
+		return true
+	})
+}
 
 // randomID returns a random UUID, version 4. Like Kafka's it does not begin with a
 // dash in base64, which command lines would take for a flag.

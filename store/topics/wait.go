@@ -58,6 +58,9 @@ func (w *Waiter) join(n *waitNode, s Seen) bool {
 	if p.end.Load() != s.End || p.Topic.deleted.Load() {
 		return false
 	}
+	if p.Topic.log.releasing.Load() {
+		w.fire()
+	}
 	n.waiter, n.partition = w, p
 	n.next = p.waiting
 	if n.next != nil {
