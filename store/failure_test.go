@@ -216,6 +216,29 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
+// TestMixedBatch: one synced op makes the whole batch wait for the disk, wherever it
+// stands in it.
+func TestMixedBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		db := openPebble(t, blockedFS{vfs.NewMem(), gate}, "db", NewFailure())
+		var commits []Commit
+		c := NewCommitter(db, CommitterOptions{Observe: func(cm Commit) { commits = append(commits, cm) }})
+		c.Submit(Op{Sync: true, Write: func(b *Batch) { b.Set([]byte("a"), nil) }})
+		synctest.Wait() // It hangs in its sync; what follows is gathered.
+		for _, sync := range []bool{false, true, false} {
+			c.Submit(Op{Sync: sync, Write: func(b *Batch) { b.Set([]byte("b"), nil) }})
+		}
+		close(gate)
+		if err := errors.Join(c.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+		if len(commits) != 2 || commits[1].Ops != 3 || !commits[1].Synced {
+			t.Errorf("batches %+v, want a second one of 3 ops that is synced", commits)
+		}
+	})
+}
+
 // TestSyncs counts: a batch with a synced op costs one sync, one without costs
 // none, and with NoSync nothing does; an op that writes nothing is a barrier.
 func TestSyncs(t *testing.T) {

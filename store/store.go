@@ -12,7 +12,7 @@ import (
 )
 
 // closeWait is how long Close waits for a Pebble of a store that has failed.
-const closeWait = 5 * time.Second
+const closeWait = time.Second
 
 // Options says how to open a store.
 type Options struct {
