@@ -41,6 +41,32 @@ func BenchmarkSimpleGroups(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkStableGroups reports the server's memory for a Stable group of one member
+// with 100 bytes of metadata and of assignment.
+func BenchmarkStableGroups(b *testing.B) {
+	const n = 20_000
+	srv := rig.Start(b, "ROLLCALL_GROUP_INITIAL_REBALANCE_DELAY_MS=0")
+	c := rig.Dial(b, srv.Addr)
+	before := srv.RSS()
+	for i := range n {
+		join := kmsg.NewPtrJoinGroupRequest()
+		join.Version, join.Group, join.ProtocolType = 3, fmt.Sprintf("stable-%d", i), "consumer"
+		join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 1_800_000, 1_800_000
+		join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: make([]byte, 100)}}
+		joined := rig.Do[*kmsg.JoinGroupResponse](c, join)
+		sync := kmsg.NewPtrSyncGroupRequest()
+		sync.Version, sync.Group, sync.MemberID, sync.Generation = 2, join.Group, joined.MemberID, joined.Generation
+		sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: joined.MemberID, MemberAssignment: make([]byte, 100)}}
+		if code := rig.Do[*kmsg.SyncGroupResponse](c, sync).ErrorCode; code != 0 {
+			b.Fatalf("SyncGroup: code %d", code)
+		}
+	}
+	for b.Loop() {
+	}
+	b.ReportMetric(float64(srv.RSS()-before)/n, "bytes/group")
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkReady reports how long a server with 1,000,000 offsets takes from its start
 // to ready, after SIGKILL and after an orderly stop.
 func BenchmarkReady(b *testing.B) {

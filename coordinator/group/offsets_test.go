@@ -300,6 +300,34 @@ func TestMemoryPerGroup(t *testing.T) {
 	}
 }
 
+// What a Stable group of one member with 100 bytes of metadata costs in memory.
+func TestMemoryPerStableGroup(t *testing.T) {
+	const groups, limit = 2000, 2048
+	env := &Env{Config: Config{MaxMetadata: 4096}}
+	all := make([]*Machine, 0, groups)
+	before := heap()
+	for i := range groups {
+		m := New(env, fmt.Sprintf("group-%06d", i))
+		id := fmt.Sprintf("consumer-%036d", i)
+		m.Step(0, &Join{
+			Head: Head{Req: 1}, NewID: id, Client: Client{ID: "consumer", Host: "/127.0.0.1"}, SessionTimeout: 45_000, RebalanceTimeout: 300_000,
+			ProtocolType: "consumer", Protocols: []Protocol{{Name: "range", Metadata: make([]byte, 100)}},
+		})
+		m.Step(1, &Tick{})
+		m.Step(2, &Sync{Head: Head{Req: 2}, MemberID: id, Generation: 1, Assignments: []Assignment{{MemberID: id, Bytes: make([]byte, 100)}}})
+		if m.state() != Stable {
+			t.Fatalf("the group is %v", m.state())
+		}
+		all = append(all, m)
+	}
+	per := float64(heap()-before) / groups
+	runtime.KeepAlive(all)
+	t.Logf("%.0f bytes a group", per)
+	if per > limit {
+		t.Errorf("%.0f bytes a group, more than %d", per, limit)
+	}
+}
+
 func heap() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
