@@ -91,18 +91,23 @@ func (c *conn) wake() {
 		default:
 		}
 	case stateReading:
-		c.nc.SetReadDeadline(time.Unix(1, 0)) // fails if it is closed: then there is nobody to wake
+		c.nc.SetReadDeadline(longAgo) // fails if it is closed: then there is nobody to wake
 	}
 }
 
-// kill ends the connection from outside.
+// kill ends the connection from outside. It does not close the socket itself: that
+// would wait for a read that is about to ask limits for memory, and whoever calls
+// kill may hold their lock.
 func (c *conn) kill(reason CloseReason) {
 	if c.killed.CompareAndSwap(0, uint32(reason)) {
 		c.cancel()
-		c.nc.Close()
+		c.nc.SetDeadline(longAgo)
 		c.wake()
 	}
 }
+
+// longAgo is a deadline that ends what goes on.
+var longAgo = time.Unix(1, 0)
 
 // serve runs the connection until it ends, and closes it.
 func (c *conn) serve() {

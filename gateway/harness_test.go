@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,12 +17,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// deskHandlers are handlers that a test plays by hand: Heartbeats are answered at
-// once, with the generation as throttle time; JoinGroups and OffsetCommits wait until
+// desk has handlers that a test plays by hand: Heartbeats are answered at once, with
+// the generation as error code; JoinGroups and OffsetCommits wait until
 // the test answers them.
 type desk struct {
-	mu      sync.Mutex
-	calls   []*api.Call
 	arrived chan *api.Call // every call that waits
 	gone    chan *api.Call // every call that was abandoned
 }
@@ -39,17 +36,17 @@ func (d *desk) entries() []api.Entry {
 			resp.ErrorCode = int16(c.Msg.(*kmsg.HeartbeatRequest).Generation)
 			c.Respond(resp)
 		}},
-		{Key: 11, Min: 0, Max: 9, Holds: true, Handle: d.wait(kmsg.NewPtrJoinGroupResponse())},
-		{Key: 8, Min: 2, Max: 9, Handle: d.wait(kmsg.NewPtrOffsetCommitResponse())},
+		{Key: 11, Min: 0, Max: 9, Holds: true, Handle: d.wait(func() kmsg.Response { return kmsg.NewPtrJoinGroupResponse() })},
+		{Key: 8, Min: 2, Max: 9, Handle: d.wait(func() kmsg.Response { return kmsg.NewPtrOffsetCommitResponse() })},
 		{Key: 0, Min: 0, Max: 12, Handle: func(c *api.Call) { c.NoResponse() }},
 		{Key: 16, Min: 0, Max: 4, Handle: func(c *api.Call) { c.Close("the test says so") }},
 		{Key: 18, Min: 0, Max: 4, Handle: func(c *api.Call) { c.Respond(kmsg.NewPtrApiVersionsResponse()) }},
 	}
 }
 
-func (d *desk) wait(resp kmsg.Response) func(c *api.Call) {
+func (d *desk) wait(resp func() kmsg.Response) func(c *api.Call) {
 	return func(c *api.Call) {
-		c.Await(1, func() kmsg.Response { return resp })
+		c.Await(1, resp)
 		c.OnAbandon(func() { d.gone <- c })
 		d.arrived <- c
 	}

@@ -194,6 +194,9 @@ func (c *conn) write(out []byte) (CloseReason, error) {
 			c.writeBy = c.now.Add(2 * stall)
 			c.nc.SetWriteDeadline(c.writeBy) // fails only if it is closed, and so will the write
 		}
+		if killed := CloseReason(c.killed.Load()); killed != 0 {
+			return killed, nil // its deadline may just have been replaced
+		}
 		_, err := c.nc.Write(piece)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return ReasonSlowReader, nil

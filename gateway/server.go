@@ -152,14 +152,12 @@ func (s *Server) closed(c *conn, reason CloseReason, err error) {
 	s.limits.remove(c)
 	<-s.places
 	defer s.running.Done()
-	s.observer.ConnectionClosed(c.session.Listener, reason)
-	if reason.ordinary() {
-		if entry := s.log.Check(zap.DebugLevel, "connection closed"); entry != nil {
-			entry.Write(c.logFields(reason, err)...)
-		}
-		return
+	if !reason.ordinary() {
+		s.warn("connection closed", c.logFields(reason, err)...)
+	} else if entry := s.log.Check(zap.DebugLevel, "connection closed"); entry != nil {
+		entry.Write(c.logFields(reason, err)...)
 	}
-	s.warn("connection closed", c.logFields(reason, err)...)
+	s.observer.ConnectionClosed(c.session.Listener, reason)
 }
 
 // Connections is how many connections are open.

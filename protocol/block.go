@@ -14,7 +14,7 @@ type block struct {
 
 // The sizes of pooled blocks. A larger one has the size of its frame, or twice what
 // has come of it, and is left to the garbage collector.
-var blockSizes = [...]int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
+var blockSizes = [...]int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20}
 
 var blockPools [len(blockSizes)]sync.Pool
 

@@ -184,7 +184,7 @@ func (f *FrameBuffer) Room() ([]byte, error) {
 	if f.cur == nil {
 		size := blockSizes[0]
 		if f.roomy {
-			size = blockSizes[1]
+			size = FreeFrameBytes
 		}
 		f.cur = newBlock(size)
 		return f.cur.buf, nil
