@@ -78,6 +78,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 }
 
 // The time runs from the last request, although not every request sets a deadline.
+// In a bubble.
 func TestIdleTimeBeginsAnew(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, s *site) {
 		c := s.dialPipe(t)
@@ -90,6 +91,7 @@ func TestIdleTimeBeginsAnew(t *testing.T) {
 	})
 }
 
+// TestConnectionIsNotIdleWhileARequestIsHeld runs in a bubble.
 func TestConnectionIsNotIdleWhileARequestIsHeld(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, s *site) {
 		c := s.dialPipe(t)
@@ -101,6 +103,7 @@ func TestConnectionIsNotIdleWhileARequestIsHeld(t *testing.T) {
 	})
 }
 
+// TestStalledRequest runs in a bubble.
 func TestStalledRequest(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, s *site) {
 		c := s.dialPipe(t)
@@ -144,7 +147,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 // A handler that waits (for an inbox that is full) stops the reading, and what it
-// does later is as good as ever.
+// does later is as good as ever. In a bubble.
 func TestBlockedHandlerStopsReading(t *testing.T) {
 	release := make(chan struct{})
 	bubble(t, func(cfg *Config) {
@@ -238,6 +241,7 @@ func TestAcceptBacksOff(t *testing.T) {
 	})
 }
 
+// TestWarningsAreThrottled runs in a bubble.
 func TestWarningsAreThrottled(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, s *site) {
 		hostile := func() {
