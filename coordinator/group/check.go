@@ -66,7 +66,7 @@ func (m *Machine) checkStable() error {
 	l := m.live
 	if m.snap == nil || m.snap.Generation != l.generation || m.snap.Leader != l.leader.id ||
 		*m.snap.Protocol != *l.protocol || len(m.snap.Members) != len(l.members) {
-		return errors.New("Stable, but the snapshot is another one's")
+		return errors.New("the group is Stable, but the snapshot is another one's")
 	}
 	for i, x := range l.members {
 		s := &m.snap.Members[i]

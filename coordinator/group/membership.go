@@ -132,9 +132,6 @@ func (m *Machine) emptySince() (Time, bool) {
 	return m.live.since, true
 }
 
-// hasPending tells whether member ids were handed out that have not joined yet.
-func (m *Machine) hasPending() bool { return m.live != nil && len(m.live.pending) > 0 }
-
 // checkMember says whether a request of a member is the current one's: none,
 // UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION, in Kafka's order.
 func (m *Machine) checkMember(memberID string, instanceID *string, generation int32) Code {

@@ -80,10 +80,6 @@ func (h *header) compression() int16 { return h.attributes & attrCompression }
 func (h *header) idempotent() bool   { return h.producerID >= 0 }
 func (h *header) lastOffset() int64  { return h.baseOffset + int64(h.lastOffsetDelta) }
 
-// lastSequence is the sequence number of the last record; after the largest one
-// follows zero.
-func (h *header) lastSequence() int32 { return addSequence(h.baseSequence, h.lastOffsetDelta) }
-
 // batchMagic returns the magic of a batch whose first bytes are b.
 func batchMagic(b []byte) int8 { return int8(b[posMagic]) }
 

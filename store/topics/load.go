@@ -3,6 +3,7 @@ package topics
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -50,7 +51,7 @@ func (l *Log) loadTopic(key, value []byte) error {
 
 func (l *Log) loadProducerIDs() error {
 	value, closer, err := l.db.Get(producerIDKey())
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		return nil
 	}
 	if err != nil {

@@ -80,7 +80,7 @@ func load(jar string) ([]message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open jar: %w", err)
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }() // it was only read
 	var messages []message
 	for _, f := range z.File {
 		if !strings.HasPrefix(f.Name, "common/message/") || !strings.HasSuffix(f.Name, "Request.json") {
