@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"sync"
 	"time"
 
 	"github.com/rollcall-mq/rollcall/store/topics"
@@ -234,16 +236,29 @@ func (f *recordsCall) answer(resp *kmsg.FetchResponse, p *recordsPart, before in
 	return len(records)
 }
 
+// readBuffers are what partitions are read into before their size is known; what is
+// larger than readBufferMax is not copied again.
+var readBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const readBufferMax = 128 << 10
+
 // read reads one partition; before have been read. Only the first records of an
 // answer may be more than was asked for.
 func (f *recordsCall) read(p *recordsPart, before int) []byte {
 	limit := max(min(int(p.limit), f.maxBytes-before), 0)
-	records, err := p.part.Read(nil, p.offset, p.end, limit, before == 0)
+	buf := readBuffers.Get().(*[]byte)
+	records, err := p.part.Read((*buf)[:0], p.offset, p.end, limit, before == 0)
 	if err != nil {
 		p.code = kerr.KafkaStorageError.Code
 		p.start, p.end = -1, -1
 		return nil
 	}
+	if cap(records) > readBufferMax {
+		return records
+	}
+	*buf = records[:0]
+	records = bytes.Clone(records)
+	readBuffers.Put(buf)
 	return records
 }
 

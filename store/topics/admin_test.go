@@ -193,3 +193,26 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedForWhatIsNotDurable: nobody learns of a topic that a crash can take
+// back.
+func TestRefusedForWhatIsNotDurable(t *testing.T) {
+	e, gate := newGatedEnv(t)
+	gate.shut()
+	answers := make(chan *Refusal, 2)
+	for range 2 {
+		e.log.Create(NewTopic{Name: "t", Partitions: 1}, func(_ *Topic, r *Refusal, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- r
+		})
+	}
+	if len(answers) > 0 || e.log.Topic("t") != nil {
+		t.Error("the topic is shown before it is durable")
+	}
+	gate.open()
+	if first, second := <-answers, <-answers; first != nil || second == nil || second.Code != TopicAlreadyExists {
+		t.Errorf("answers: %+v, %+v", first, second)
+	}
+}

@@ -3,6 +3,8 @@ package topics
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -234,4 +236,54 @@ func FuzzBatch(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestStampedBatches: where the log changes more than base offset and leader epoch,
+// the checksum is that of the new bytes.
+func TestStampedBatches(t *testing.T) {
+	e := newEnv(t)
+	wrongMax := values("a", "b").encode()
+	binary.BigEndian.PutUint64(wrongMax[posMaxTimestamp:], testTime+99)
+	logTime := values("a", "b")
+	logTime.attributes = attrLogAppendTime
+	for name, k := range map[string]struct {
+		raw       []byte
+		appended  bool
+		timestamp int64
+	}{
+		"as it came":                     {values("a", "b").encode(), false, testTime},
+		"a largest timestamp that lies":  {seal(wrongMax), false, testTime},
+		"a client that stamps":           {logTime.encode(), false, testTime},
+		"the log stamps":                 {values("a", "b").encode(), true, testTime + 5},
+		"the log stamps a wrong largest": {seal(bytes.Clone(wrongMax)), true, testTime + 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := "CreateTime"
+			if k.appended {
+				kind = "LogAppendTime"
+			}
+			e.nowMs = testTime
+			p := e.create(fmt.Sprint("t", len(e.log.All())), 1, Config{"message.timestamp.type", kind}).Partition(0)
+			e.mustAppend(p, values("before").encode())
+			e.nowMs = testTime + 5
+			a := e.mustAppend(p, k.raw)
+			got := e.read(p, a.BaseOffset, 1)
+			h := decodeHeader(got)
+			if h.baseOffset != 1 || h.maxTimestamp != k.timestamp || (h.attributes&attrLogAppendTime != 0) != k.appended {
+				t.Errorf("at %d, largest %d, attributes %x", h.baseOffset, h.maxTimestamp, h.attributes)
+			}
+			if binary.BigEndian.Uint32(got[posCRC:]) != crc32.Checksum(got[posAttributes:], castagnoli) {
+				t.Error("the checksum is wrong")
+			}
+			if epoch := binary.BigEndian.Uint32(got[posLeaderEpoch:]); epoch != leaderEpoch {
+				t.Errorf("leader epoch %d", epoch)
+			}
+			if k.appended != (a.LogAppendTime == testTime+5) {
+				t.Errorf("append time %d", a.LogAppendTime)
+			}
+			if offset, at, err := p.FindTime(k.timestamp); err != nil || at != k.timestamp || k.appended && offset != 1 {
+				t.Errorf("time %d is at %d (%d), %v", k.timestamp, offset, at, err)
+			}
+		})
+	}
 }

@@ -186,3 +186,30 @@ func (e *env) rows(prefix []byte) (n int) {
 	}
 	return n
 }
+
+// TestProducerIDsWaitForTheirReservation: an id is told when the disk has it, also
+// the second of a block.
+func TestProducerIDsWaitForTheirReservation(t *testing.T) {
+	e, gate := newGatedEnv(t)
+	gate.shut()
+	ids := make(chan int64, 2)
+	for range 2 {
+		e.log.NewProducerID(func(id int64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			ids <- id
+		})
+	}
+	if len(ids) > 0 {
+		t.Error("told before the reservation is durable")
+	}
+	gate.open()
+	if a, b := <-ids, <-ids; a == b {
+		t.Errorf("%d twice", a)
+	}
+	e.log.NewProducerID(func(id int64, err error) { ids <- id })
+	if len(ids) != 1 {
+		t.Error("a durable reservation is waited for")
+	}
+}
