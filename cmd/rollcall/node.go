@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -30,6 +31,8 @@ type node struct {
 	kafka  *gateway.Server
 	admin  *admin.Server
 
+	// started is set when the coordinator runs.
+	started atomic.Bool
 	// failed has the error of the first part that failed.
 	failed chan error
 }
@@ -42,25 +45,43 @@ type kafkaListener struct {
 	advertised gateway.Endpoint
 }
 
+// errInterrupted is what start fails with when it is not wanted any more.
+var errInterrupted = errors.New("interrupted while starting")
+
 // start takes what can be refused first, the addresses, and then what leaves
-// traces on the disk, so that a start that fails changes nothing.
-func start(c *config.Config, log *zap.Logger) (n *node, err error) {
-	n = &node{log: log, metrics: admin.NewMetrics(versionName()), failed: make(chan error, 1)}
-	for _, step := range []func(*config.Config) error{n.listen, n.open, n.wire} {
-		if err := step(c); err != nil {
-			return nil, errors.Join(err, n.close())
+// traces on the disk, so that a start that fails changes nothing. If ctx ends
+// meanwhile it is left where it is: the disk may hang, and whatever state a start
+// leaves there the next one completes.
+func start(ctx context.Context, c *config.Config, log *zap.Logger) (*node, error) {
+	n := &node{log: log, metrics: admin.NewMetrics(versionName()), failed: make(chan error, 1)}
+	done := make(chan error, 1)
+	go func() {
+		for _, step := range []func(*config.Config) error{n.listen, n.open, n.wire} {
+			if err := step(c); err != nil {
+				done <- errors.Join(err, n.close())
+				return
+			}
 		}
+		done <- nil
+	}()
+	select {
+	case err := <-done:
+		return n, err
+	case <-ctx.Done():
+		return nil, errInterrupted
 	}
-	return n, nil
 }
 
-// listen opens the addresses. Nothing is accepted yet.
+// listen opens the addresses. Only HTTP is accepted yet.
 func (n *node) listen(c *config.Config) (err error) {
 	if c.AdminListen != "" {
 		if n.http, err = net.Listen("tcp", c.AdminListen); err != nil {
 			return fmt.Errorf("admin.listen: %w; choose another address, or end the process that uses it", err)
 		}
 	}
+	n.admin = admin.NewServer(admin.Config{
+		Token: c.AdminToken, Ready: n.ready, Metrics: n.metrics.Handler(n.log), Log: n.log,
+	})
 	bound := make([]gateway.Endpoint, len(c.Listeners))
 	for i, e := range c.Listeners {
 		l, err := gateway.Listen(context.Background(), e)
@@ -71,10 +92,24 @@ func (n *node) listen(c *config.Config) (err error) {
 		bound[i] = gateway.Bound(e, l)
 	}
 	advertised, err := gateway.Advertise(bound, c.Advertised)
+	if err != nil {
+		return err
+	}
 	for i := range advertised {
 		n.listeners[i].advertised = advertised[i]
 	}
-	return err
+	if n.http != nil { // from now on, so that a start that takes long can be seen
+		n.watch(func() error { return n.admin.Serve(n.http) })
+	}
+	return nil
+}
+
+// ready tells whether clients can be served, for /readyz.
+func (n *node) ready() (ready bool, reason string) {
+	if !n.started.Load() {
+		return false, "the data directory is being opened"
+	}
+	return n.router.Ready()
 }
 
 // run starts serving; the channel gets the error of the first part that fails.
@@ -84,13 +119,13 @@ func (n *node) run() <-chan error {
 		return n.store.Err()
 	})
 	n.watch(func() error { return n.router.Run(context.Background(), nil) })
+	n.started.Store(true)
 	for _, l := range n.listeners {
 		n.log.Info("listening", zap.String("on", l.name), zap.Stringer("address", l.Addr()), zap.String("advertised", l.advertised.Address()))
 		n.watch(func() error { return n.kafka.Serve(context.Background(), l.name, l.Listener) })
 	}
 	if n.http != nil {
 		n.log.Info("listening", zap.String("on", "http"), zap.Stringer("address", n.http.Addr()))
-		n.watch(func() error { return n.admin.Serve(n.http) })
 	}
 	return n.failed
 }
@@ -123,7 +158,8 @@ func (n *node) close() error {
 		_ = l.Close() // the server has closed it already, if there was one
 	}
 	if n.http != nil {
-		_ = n.http.Close()
+		n.admin.Close()
+		_ = n.http.Close() // it may not have been served
 	}
 	if n.store == nil {
 		return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -44,7 +45,11 @@ func serveCommand() *cobra.Command {
 // stops it. stopping is called when the stop begins: from then on a second signal
 // ends the process at once.
 func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Logger, stopping func()) error {
-	n, err := start(c, log)
+	n, err := start(ctx, c, log)
+	if errors.Is(err, errInterrupted) {
+		log.Info("stopped", zap.String("reason", err.Error()))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

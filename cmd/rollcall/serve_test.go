@@ -330,6 +330,44 @@ func TestCheckAndStop(t *testing.T) {
 	}
 }
 
+// TestStopWhileStarting has a start that hangs on the disk, here on a pipe that
+// nobody writes to: health says so, and SIGTERM ends the process all the same.
+func TestStopWhileStarting(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "FORMAT"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	cmd := command(t, nil, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin", address)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	const want = "not ready: the data directory is being opened"
+	for deadline := time.Now().Add(limit); ; <-tick.C {
+		if _, err := ask("http://" + address + "/readyz"); err != nil && err.Error() == want {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("/readyz: %v, want %s", err, want)
+		}
+	}
+	sent := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || time.Since(sent) > 5*time.Second {
+		t.Errorf("ended with %v after %v: %s", err, time.Since(sent), stderr.String())
+	}
+}
+
 func TestConfigShowCanBeRead(t *testing.T) {
 	out, stderr, code := runToEnd(t, []string{"ROLLCALL_GROUP_MAX_SIZE=5", "ROLLCALL_LOG_LEVEL=debug"}, "config", "show", "--listen", "127.0.0.1:9999")
 	if code != 0 {

@@ -120,9 +120,6 @@ func (n *node) wire(c *config.Config) (err error) {
 		return err
 	}
 	connections.Open(n.kafka.Connections, n.kafka.QueuedBytes)
-	n.admin = admin.NewServer(admin.Config{
-		Token: c.AdminToken, Ready: n.router.Ready, Metrics: n.metrics.Handler(n.log), Log: n.log,
-	})
 	return nil
 }
 
