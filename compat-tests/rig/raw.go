@@ -58,7 +58,7 @@ func (c *Conn) Bytes(b []byte) {
 	}
 }
 
-// ErrQuiet: no answer came in the time given.
+// ErrQuiet says that no answer came in the time given.
 var ErrQuiet = errors.New("no answer yet")
 
 // ReadFrame reads the next answer, without its length.
