@@ -16,24 +16,26 @@ const (
 	errUnknownTopic       = 3
 	errMetadataTooLarge   = 12
 	errCoordinatorLoading = 14
-	errNotCoordinator     = 16
-	errInvalidTopic       = 17
-	errIllegalGeneration  = 22
-	errInconsistent       = 23
-	errInvalidGroupID     = 24
-	errUnknownMember      = 25
-	errInvalidSession     = 26
-	errRebalancing        = 27
-	errUnsupportedVersion = 35
-	errTopicExists        = 36
-	errInvalidRequest     = 42
-	errNonEmptyGroup      = 68
-	errGroupIDNotFound    = 69
-	errMemberIDRequired   = 79
-	errGroupMaxSize       = 81
-	errFencedInstance     = 82
-	errGroupSubscribed    = 86
-	errUnknownTopicID     = 100
+
+	errCoordinatorNotAvailable = 15
+	errNotCoordinator          = 16
+	errInvalidTopic            = 17
+	errIllegalGeneration       = 22
+	errInconsistent            = 23
+	errInvalidGroupID          = 24
+	errUnknownMember           = 25
+	errInvalidSession          = 26
+	errRebalancing             = 27
+	errUnsupportedVersion      = 35
+	errTopicExists             = 36
+	errInvalidRequest          = 42
+	errNonEmptyGroup           = 68
+	errGroupIDNotFound         = 69
+	errMemberIDRequired        = 79
+	errGroupMaxSize            = 81
+	errFencedInstance          = 82
+	errGroupSubscribed         = 86
+	errUnknownTopicID          = 100
 )
 
 // peer is a group member made of raw requests on a connection of its own.

@@ -11,6 +11,10 @@ import (
 // guardInterval is how often the free space is looked at.
 const guardInterval = time.Second
 
+// guardPart is the part of the limit after which written bytes cause a look. Each
+// byte is written more than once: to the write-ahead log and, later, to tables.
+const guardPart = 32
+
 // guard watches the free space of the data directory's file system. A write that
 // fails ends the store, so a full disk must be refused before it comes to that:
 // the space below the limit is left to what must go on (trimming, expiry,
@@ -18,6 +22,9 @@ const guardInterval = time.Second
 type guard struct {
 	low  atomic.Bool
 	free atomic.Int64
+
+	// written is how many bytes were written since the last look.
+	written atomic.Int64
 
 	fs     vfs.FS
 	dir    string
@@ -27,7 +34,8 @@ type guard struct {
 	done   sync.WaitGroup
 }
 
-// startGuard looks once before it returns and then every guardInterval.
+// startGuard looks once before it returns, then every guardInterval and whenever much
+// was written.
 func startGuard(fs vfs.FS, dir string, minFree int64, logger Logger) *guard {
 	g := &guard{fs: fs, dir: dir, min: minFree, logger: logger, quit: make(chan struct{})}
 	g.look()
@@ -48,9 +56,18 @@ func (g *guard) run() {
 	}
 }
 
+// wrote counts bytes that were written. A fast writer could fill the space below the
+// limit between two ticks, so after a small part of it this looks at once.
+func (g *guard) wrote(n int) {
+	if g.written.Add(int64(n)) > g.min/guardPart {
+		g.look()
+	}
+}
+
 // look updates low and free. It ends "low" a little above the limit, so that the
 // gateway does not flap between ready and not ready.
 func (g *guard) look() {
+	g.written.Store(0)
 	usage, err := g.fs.GetDiskUsage(g.dir)
 	if err != nil {
 		// Not every file system tells. Refusing commits for that would be worse.

@@ -95,16 +95,19 @@ func Open(o Options) (_ *Store, err error) {
 	if err := s.openPebbles(isNew); err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", o.Dir, err)
 	}
+	s.guard = startGuard(o.FS, o.Dir, o.MinFreeBytes, o.Logger)
 	s.groups.Committer = s.newCommitter(s.groups)
 	s.topics.Committer = s.newCommitter(s.topics)
-	s.guard = startGuard(o.FS, o.Dir, o.MinFreeBytes, o.Logger)
 	return s, nil
 }
 
 func (s *Store) newCommitter(db *DB) *Committer {
 	o := CommitterOptions{Name: db.name, NoSync: s.opts.NoSync, Failure: s.failure}
-	if observe := s.opts.Observe; observe != nil {
-		o.Observe = func(c Commit) { observe(db.name, c) }
+	o.Observe = func(c Commit) {
+		s.guard.wrote(c.Bytes)
+		if s.opts.Observe != nil {
+			s.opts.Observe(db.name, c)
+		}
 	}
 	return NewCommitter(db.Pebble, o)
 }

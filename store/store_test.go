@@ -366,7 +366,11 @@ func TestDiskGuard(t *testing.T) {
 				t.Errorf("free %d: low %v, free %d", step.free, s.DiskLow(), s.FreeBytes())
 			}
 		}
-		if len(lines) != 2 {
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 3, TotalBytes: 1 << 40, UsedBytes: 1})
+		if err := put(s.Groups(), "k", strings.Repeat("v", 1600)); err != nil || !s.DiskLow() {
+			t.Error("a large write is not followed by a look at the free space")
+		}
+		if len(lines) != 3 {
 			t.Errorf("%d lines logged, want one for each change: %q", len(lines), lines)
 		}
 	})

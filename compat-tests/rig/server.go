@@ -76,12 +76,18 @@ type Server struct {
 // top of a short initial rebalance delay and topics created on first use.
 func Start(t testing.TB, env ...string) *Server {
 	t.Helper()
+	return StartIn(t, filepath.Join(t.TempDir(), "data"), env...)
+}
+
+// StartIn is Start with a data directory that the test names.
+func StartIn(t testing.TB, dir string, env ...string) *Server {
+	t.Helper()
 	if addr := os.Getenv("ROLLCALL_COMPAT_ADDR"); addr != "" {
 		s := &Server{Addr: addr, t: t, external: true}
 		warm(t, addr)
 		return s
 	}
-	s := &Server{Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(), "data"), t: t}
+	s := &Server{Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", Dir: dir, t: t}
 	s.env = append([]string{
 		"ROLLCALL_GROUP_INITIAL_REBALANCE_DELAY_MS=500", "ROLLCALL_GROUP_MIN_SESSION_TIMEOUT_MS=100",
 		"ROLLCALL_AUTO_CREATE_TOPICS_ENABLE=true", "ROLLCALL_STORE_MIN_FREE_BYTES=1",
