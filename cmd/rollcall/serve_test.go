@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// binary is the built command; what is tested here is what users run.
-var binary string
+// rollcall is the path of the built command; what is tested here is what users run.
+var rollcall string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "rollcall")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		rollcall = filepath.Join(dir, "rollcall")
+		if out, err := exec.Command("go", "build", "-o", rollcall, ".").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building rollcall: %v\n%s", err, out)
 			return 1
 		}
@@ -47,7 +47,7 @@ func command(t *testing.T, environ []string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, rollcall, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, environ...)
 	return cmd
 }
