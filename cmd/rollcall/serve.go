@@ -41,6 +41,24 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
+// logConfiguration logs every value and where it came from: those that somebody set
+// in a line each, below one with the defaults.
+func logConfiguration(c *config.Config, log *zap.Logger) {
+	var defaults []string
+	var set []config.Value
+	for _, v := range c.Effective() {
+		if v.IsDefault() {
+			defaults = append(defaults, v.Key.Name+"="+v.Shown())
+		} else {
+			set = append(set, v)
+		}
+	}
+	log.Info("configuration", zap.String("source", "default"), zap.Strings("values", defaults))
+	for _, v := range set {
+		log.Info("configuration", zap.String("key", v.Key.Name), zap.String("value", v.Shown()), zap.String("source", v.Source))
+	}
+}
+
 // serve starts the gateway, runs it until ctx ends or a part of it fails, and
 // stops it. stopping is called when the stop begins: from then on a second signal
 // ends the process at once.
@@ -56,9 +74,7 @@ func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Lo
 	for _, w := range warnings {
 		log.Warn("configuration", zap.String("warning", w))
 	}
-	for _, v := range c.Effective() {
-		log.Info("configuration", zap.String("key", v.Key.Name), zap.String("value", v.Shown()), zap.String("source", v.Source))
-	}
+	logConfiguration(c, log)
 	failed := n.run()
 	select {
 	case <-ctx.Done():

@@ -103,6 +103,9 @@ func (c *Config) Set() map[string]string {
 // sourceDefault is the source of values that nobody set.
 const sourceDefault = "default"
 
+// IsDefault tells whether nobody set the value.
+func (v Value) IsDefault() bool { return v.Source == sourceDefault }
+
 // Error is everything that is wrong with a configuration, a line each.
 type Error struct{ Problems []string }
 
