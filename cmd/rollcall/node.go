@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -31,6 +32,10 @@ type node struct {
 	kafka  *gateway.Server
 	admin  *admin.Server
 
+	// trim keeps the history within limits until stopTrim; trimming waits for it.
+	trim     func()
+	stopTrim context.CancelFunc
+	trimming sync.WaitGroup
 	// started is set when the coordinator runs.
 	started atomic.Bool
 	// failed has the error of the first part that failed.
@@ -119,6 +124,7 @@ func (n *node) run() <-chan error {
 		return n.store.Err()
 	})
 	n.watch(func() error { return n.router.Run(context.Background(), nil) })
+	n.trimming.Go(n.trim)
 	n.started.Store(true)
 	for _, l := range n.listeners {
 		n.log.Info("listening", zap.String("on", l.name), zap.Stringer("address", l.Addr()), zap.String("advertised", l.advertised.Address()))
@@ -147,8 +153,10 @@ func (n *node) watch(part func() error) {
 // stop ends everything in the reverse order of its start: no more requests, answers
 // to those that are held, the last sync. It takes no longer than ctx, by much.
 func (n *node) stop(ctx context.Context) error {
+	n.stopTrim()
 	err := n.kafka.Shutdown(ctx)
 	n.admin.Shutdown(ctx)
+	n.trimming.Wait()
 	return errors.Join(err, n.close())
 }
 

@@ -48,6 +48,14 @@ func (n *node) open(c *config.Config) (err error) {
 		return fmt.Errorf("reading the topics in %s: %w", c.DataDir, err)
 	}
 	n.router = coordinator.NewRouter(n.shardConfig(c), n.store.Info().Shards, changes)
+	history := coordinator.History{Retention: c.OffsetsHistoryRetention, Bytes: c.OffsetsHistoryBytes}
+	ctx, stop := context.WithCancel(context.Background())
+	n.stopTrim = stop
+	n.trim = func() {
+		n.router.TrimHistory(ctx, history, func(shard uint32, err error) {
+			n.log.Error("history not trimmed", zap.Uint32("shard", shard), zap.Error(err))
+		})
+	}
 	return nil
 }
 
