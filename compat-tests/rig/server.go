@@ -27,12 +27,13 @@ func build(pkg string, cgo bool) (string, error) {
 	cmd := exec.Command("go", "build", "-o", bin, pkg)
 	cmd.Env = os.Environ()
 	if pkg == rollcallPkg {
-		// In its own module, so with the dependencies that it is released with.
-		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", rollcallModule).Output()
+		// In its own module, the one around this, so with the dependencies that it is
+		// released with.
+		gomod, err := exec.Command("go", "env", "GOMOD").Output()
 		if err != nil {
-			return "", fmt.Errorf("go list -m %s: %w", rollcallModule, err)
+			return "", fmt.Errorf("go env GOMOD: %w", err)
 		}
-		cmd.Dir = strings.TrimSpace(string(root))
+		cmd.Dir = filepath.Dir(filepath.Dir(strings.TrimSpace(string(gomod))))
 	}
 	if !cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
@@ -44,9 +45,7 @@ func build(pkg string, cgo bool) (string, error) {
 }
 
 const (
-	rollcallModule = "github.com/rollcall-mq/rollcall"
-
-	rollcallPkg = rollcallModule + "/cmd/rollcall"
+	rollcallPkg = "github.com/rollcall-mq/rollcall/cmd/rollcall"
 	memberPkg   = "github.com/rollcall-mq/rollcall/compat-tests/member"
 	rdkafkaPkg  = "github.com/rollcall-mq/rollcall/compat-tests/member-rdkafka"
 )
