@@ -75,6 +75,8 @@ compat: ## real clients, ten runs each
 .PHONY: bench
 bench: ## benchmarks; docs/performance.md says what they measure
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd $(COMPAT) && $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m .
+	$(COMPAT)/bench/run.sh
 
 .PHONY: mutants
 mutants: ## break each rule on purpose and see its test fail
