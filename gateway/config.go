@@ -59,6 +59,8 @@ const (
 	// headPatience is how long the reply at the head is waited for before the
 	// connection watches the socket as well, to notice a client that goes away.
 	headPatience = 10 * time.Millisecond
+	// clientIDKept is the length up to which a client id is kept between requests.
+	clientIDKept = 255
 	// stallBytes is what a request must bring within RequestStallMax.
 	stallBytes = 1 << 10
 	// writeBytesMax is how much of a response is written with one deadline, and how

@@ -52,7 +52,7 @@ type conn struct {
 	ending    CloseReason
 	endingErr error
 
-	clientID string
+	clientID string // the last that was not too long
 	// now was read when the last wait was over.
 	now time.Time
 	// active is when the client was last heard or answered.
@@ -215,7 +215,8 @@ func readFailure(err error) CloseReason {
 
 // awaitHead waits until the reply at the head is ready. If that takes long it waits
 // inside a read, so that it notices when the client goes away; what comes is started
-// if it may be, and else kept as far as there is room.
+// if it may be, and else kept as far as there is room. A client that has closed only
+// its sending side cannot be told from one that is gone.
 func (c *conn) awaitHead() (CloseReason, error) {
 	blocked := c.holding || c.queue.full()
 	watch := c.ending == 0 && !c.server.draining.Load() && !c.starved && !(blocked && c.in.Full())

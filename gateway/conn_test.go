@@ -275,6 +275,29 @@ func TestHostileBytes(t *testing.T) {
 	}
 }
 
+// Client ids may be anything; a long one is not kept while the connection is silent.
+func TestClientIDs(t *testing.T) {
+	s := loopback(t, nil)
+	c := s.dial(t)
+	long := strings.Repeat("x", 32767)
+	for i, id := range []string{"a", "a", "", long, "\xff\n", "b", long, "b"} {
+		req := kmsg.NewPtrOffsetCommitRequest()
+		req.Version = 2
+		c.send(kmsg.NewRequestFormatter(kmsg.FormatterClientID(id)).AppendRequest(nil, req, int32(i)))
+		call := s.desk.next(t)
+		if call.ClientID != id {
+			t.Errorf("client id %.20q, want %.20q", call.ClientID, id)
+		}
+		call.Done()
+		c.expect(int32(i))
+	}
+	c.send([]byte("\xff\xff\xff\xff"))
+	s.expectReason(t, ReasonFrameLength)
+	if line := s.logs.TakeAll()[0].ContextMap(); line["client"] != "b" {
+		t.Errorf("logged %v", line)
+	}
+}
+
 // A reply that is still awaited when the hostile frame comes is not lost.
 func TestHostileFrameBehindAnAwaitedReply(t *testing.T) {
 	s := loopback(t, nil)

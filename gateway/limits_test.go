@@ -13,7 +13,7 @@ import (
 func TestAnnouncedBytesCostNothing(t *testing.T) {
 	s := loopback(t, nil)
 	const clients = 100
-	before := heapInUse()
+	before := memoryInUse()
 	for range clients {
 		c := s.dial(t)
 		c.send(heartbeat(1, 0))
@@ -26,16 +26,28 @@ func TestAnnouncedBytesCostNothing(t *testing.T) {
 	if used := s.QueuedBytes(); used != 0 {
 		t.Errorf("%d bytes are reserved", used)
 	}
-	if grown := heapInUse() - before; grown > clients*30<<10 {
+	if grown := memoryInUse() - before; grown > clients*32<<10 {
 		t.Errorf("%d bytes for %d clients", grown, clients)
 	}
 }
 
-func heapInUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse)
+// Connections whose requests declare arrays that their frames cannot hold are closed
+// before memory is spent on them.
+func TestDeclaredArraysCostNothing(t *testing.T) {
+	s := loopback(t, nil)
+	frame := []byte("\x00\x00\x00\x1f\x00\x0b\x00\x00\x00\x00\x00\x01\xff\xff\x00\x01g\x00\x00\x00\x00\x00\x00\x00\x01c\x03\x3b\xfc\x00\x00\x00\x00\x00\x00")
+	const clients = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range clients {
+		c := s.dial(t)
+		c.send(frame)
+		s.expectReason(t, ReasonMalformed)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / clients; each > 64<<10 {
+		t.Errorf("%d bytes were allocated for each", each)
+	}
 }
 
 // unfinished sends a request but for its last byte, which it returns.

@@ -39,9 +39,6 @@ func (c *conn) startOne(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	if c.clientID != string(h.ClientID) {
-		c.clientID = string(h.ClientID)
-	}
 	if h.TooNew {
 		slot := c.take(&h, nil, 0)
 		slot.call.Version = 0
@@ -73,13 +70,26 @@ func (c *conn) startOne(frame []byte) error {
 // take takes the frame out of the buffer into a slot at the end of the queue.
 func (c *conn) take(h *protocol.Header, msg kmsg.Request, memory int) *slot {
 	slot := newSlot()
-	slot.call.Reset(&c.session, h.Key, h.Version, c.clientID, msg, c.wakeFn)
+	slot.call.Reset(&c.session, h.Key, h.Version, c.clientName(h.ClientID), msg, c.wakeFn)
 	slot.correlationID = h.CorrelationID
 	slot.frame = c.in.Take()
 	slot.bytes = len(slot.frame.Bytes) + memory
 	slot.started = c.now
 	c.queue.push(slot)
 	return slot
+}
+
+// clientName is the client id as a string. Most connections have one for life; it is
+// kept for the next request unless it is so long that silent connections would cost
+// much.
+func (c *conn) clientName(id []byte) string {
+	if c.clientID != string(id) {
+		if len(id) > clientIDKept {
+			return string(id)
+		}
+		c.clientID = string(id)
+	}
+	return c.clientID
 }
 
 func frameReason(err error) CloseReason {
