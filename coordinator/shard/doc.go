@@ -4,13 +4,17 @@
 //
 // # A turn
 //
-// All work happens in turns ([Shard.RunOnce]): drain a bounded part of the inbox,
-// step each event on its group's machine, put the records of all of them into one
-// batch, hand that to the log, and go on with the next turn while the log syncs.
-// The log's own goroutine then releases the replies that waited for the batch.
-// A turn never asks for the time or for anything else outside of its arguments,
-// the clock and the log of its [Config], so a simulator can run many shards on one
-// goroutine and get the same bytes for the same events.
+// All work happens in turns ([Shard.RunOnce]), one at a time: drain a bounded part
+// of the inbox, step each event on its group's machine, put the records of all of
+// them into one batch, hand that to the log, and go on with the next turn while the
+// log syncs. The log's own goroutine then releases the replies that waited for the
+// batch. Nothing is decided by anything but a turn's arguments, the clock and the
+// log of its [Config], so a simulator can run many shards on one goroutine and get
+// the same bytes for the same events.
+//
+// Turns are done by [Shard.Run], one goroutine a shard, or by a submitter who finds
+// the shard at rest: an event other than a commit then needs no other goroutine at
+// all (docs/adr/0006).
 //
 // # What a reply waits for
 //

@@ -60,13 +60,14 @@ type inbox struct {
 	items []item
 	max   int
 	line  []*waiter
-	// asleep is set while the shard's goroutine waits and has to be woken.
+	// asleep is set while Run waits and has to be woken.
 	asleep bool
 }
 
 // put adds an item, stamped with the time of its arrival, if the shard is active.
-// w is not nil if there was no room yet. wake tells to wake the shard.
-func (b *inbox) put(it *item, clock Clock) (state State, w *waiter, wake bool) {
+// w is not nil if there was no room yet. wake tells to wake Run, unless the caller
+// helps.
+func (b *inbox) put(it *item, clock Clock, help bool) (state State, w *waiter, wake bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if state = b.current(); state != Active {
@@ -79,7 +80,9 @@ func (b *inbox) put(it *item, clock Clock) (state State, w *waiter, wake bool) {
 	} else {
 		b.items = append(b.items, *it)
 	}
-	wake, b.asleep = b.asleep, false
+	if !help {
+		wake, b.asleep = b.asleep, false
+	}
 	return Active, w, wake
 }
 
@@ -125,13 +128,19 @@ func (b *inbox) take(now group.Time, empty []item) (items []item, until group.Ti
 	return items, now, len(b.items) > 0
 }
 
-// sleep tells whether there is nothing to do; from then on put says to wake the
-// shard.
+// sleep tells whether there is nothing to do; from then on put says to wake Run.
 func (b *inbox) sleep() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asleep = len(b.items) == 0 && b.current() == Active
 	return b.asleep
+}
+
+// empty tells whether there is nothing to do.
+func (b *inbox) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items) == 0
 }
 
 // enter makes the transition to a state and returns the one before.

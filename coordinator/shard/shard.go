@@ -13,6 +13,9 @@ import (
 // never is a time that does not come.
 const never = group.Time(math.MaxInt64)
 
+// timerMax is the longest time, in milliseconds, that Run sleeps.
+const timerMax = 3_600_000
+
 // stallMin is how long, in milliseconds, a shard must have stood still for
 // deadlines to be postponed (design rule 13).
 const stallMin = 1000
@@ -28,6 +31,8 @@ type Shard struct {
 	out outbox
 	// wake wakes Run; it has room for one.
 	wake chan struct{}
+	// running is set while Run does its work.
+	running atomic.Bool
 
 	// turn is the right to step machines. Everything below belongs to who has it.
 	turn   sync.Mutex
@@ -54,6 +59,8 @@ type Shard struct {
 	now group.Time
 	// seen is when the last turn began, wakeAt when it wanted the next one.
 	seen, wakeAt group.Time
+	// armed is when the timer of Run fires.
+	armed group.Time
 	// stall is the last time that the shard stood still.
 	stall stall
 	// ticked is the event of every Tick, to save allocating one.
@@ -128,6 +135,7 @@ func New(cfg Config, n uint32, log Log) *Shard {
 		parked:    make(map[group.ReqID]origin),
 		stall:     stall{end: -1},
 		wakeAt:    never,
+		armed:     never,
 		timeoutAt: never,
 		expireAt:  never,
 	}
@@ -173,19 +181,47 @@ func (s *Shard) Each(ctx context.Context, mk func() group.Event, done func(shard
 
 // offer puts an item into the inbox, or says why not.
 func (s *Shard) offer(ctx context.Context, it *item) group.Code {
-	state, w, wake := s.in.put(it, s.cfg.Clock)
-	if wake {
-		s.wakeUp()
-	}
+	help := s.running.Load() && !writes(it.ev)
+	state, w, wake := s.in.put(it, s.cfg.Clock, help)
 	switch {
 	case state == Loading:
 		return group.CoordinatorLoading
 	case state == Closed:
 		return group.NotCoordinator
-	case w != nil && !s.in.wait(ctx, w):
+	case help:
+		s.help(it.at)
+	case wake:
+		s.wakeUp()
+	}
+	if w != nil && !s.in.wait(ctx, w) {
 		return group.CoordinatorNotAvailable
 	}
 	return group.None
+}
+
+// writes tells whether an event is one that comes in numbers and mostly writes.
+func writes(ev group.Event) bool {
+	_, ok := ev.(*group.Commit)
+	return ok
+}
+
+// help does a turn on the goroutine of a submitter if nobody else has the turn.
+// That saves waking Run and being woken by it, which is most of what a heartbeat
+// costs. Commits are left to Run: they wait for the disk anyway, and those that
+// gather meanwhile share a batch.
+//
+// Whoever has the turn looks into the inbox once more after giving it back, so an
+// event whose submitter could not help is not forgotten.
+func (s *Shard) help(now group.Time) {
+	if !s.turn.TryLock() {
+		return
+	}
+	next, _ := s.doTurn(now)
+	sooner := next < s.armed
+	s.turn.Unlock()
+	if sooner || !s.in.empty() {
+		s.wakeUp()
+	}
 }
 
 // wakeUp makes Run begin a turn.
@@ -199,12 +235,21 @@ func (s *Shard) wakeUp() {
 // Run does the shard's turns until it is stopped or lost (nil), a write fails
 // (the error of the log), or ctx ends (its error). The shard must be loaded.
 func (s *Shard) Run(ctx context.Context) error {
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(timerMax * time.Millisecond)
 	defer timer.Stop()
-	armed := never
+	s.running.Store(true)
+	defer s.running.Store(false)
 	for {
 		now, _ := s.cfg.Clock()
-		next, again := s.RunOnce(now)
+		s.turn.Lock()
+		next, again := s.doTurn(now)
+		// A timer that fires too early costs one empty turn; setting it anew for
+		// each heartbeat would cost more.
+		if next < s.armed || s.armed <= now {
+			s.armed = min(next, now+timerMax)
+			timer.Reset(time.Duration(s.armed-now) * time.Millisecond)
+		}
+		s.turn.Unlock()
 		if err := s.failure(); err != nil {
 			return s.close(err)
 		}
@@ -214,19 +259,12 @@ func (s *Shard) Run(ctx context.Context) error {
 		if again && ctx.Err() == nil {
 			continue
 		}
-		// A timer that fires too early costs one empty turn; setting it anew for
-		// each heartbeat would cost more.
-		if next < armed || armed <= now {
-			armed = next
-			timer.Reset(time.Duration(min(next-now, 3_600_000)) * time.Millisecond)
-		}
 		if !s.in.sleep() {
 			continue
 		}
 		select {
 		case <-s.wake:
 		case <-timer.C:
-			armed = now // Whatever comes next arms it.
 		case <-ctx.Done():
 			return s.close(ctx.Err())
 		}
@@ -248,9 +286,15 @@ func (s *Shard) close(err error) error {
 func (s *Shard) RunOnce(now group.Time) (next group.Time, again bool) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	return s.doTurn(now)
+}
+
+// doTurn is RunOnce for who has the turn.
+func (s *Shard) doTurn(now group.Time) (next group.Time, again bool) {
 	if s.State() != Active || s.out.failed.Load() {
 		return never, false
 	}
+	now = max(now, s.seen)
 	s.begin(now)
 	for n := 0; s.head < len(s.queue) && n < s.cfg.BatchMax; n++ {
 		it := &s.queue[s.head]
