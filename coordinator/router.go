@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
@@ -74,6 +75,10 @@ type shardMap struct{ shards []*shard.Shard }
 
 var _ Groups = (*Router)(nil)
 
+// overdueInterval is how often the router looks for overdue replies. Shards do that
+// themselves, and exactly, except when a turn waits for room in the log.
+const overdueInterval = time.Second
+
 // ErrRunning is what a second Run fails with.
 var ErrRunning = errors.New("coordinator: runs or has run already")
 
@@ -113,11 +118,16 @@ func (r *Router) Run(ctx context.Context, own []uint32) error {
 	r.mu.Unlock()
 	defer close(r.ended)
 	r.own(ctx, loading, own)
+	overdue := time.NewTicker(overdueInterval)
+	defer overdue.Stop()
 	var err error
 	for running := true; running; {
 		select {
 		case more := <-r.owning:
 			r.own(ctx, loading, more)
+			continue
+		case <-overdue.C:
+			r.refuseOverdue()
 			continue
 		case <-r.stopped:
 		case err = <-r.failed:
@@ -129,6 +139,16 @@ func (r *Router) Run(ctx context.Context, own []uint32) error {
 	cancel()
 	r.running.Wait()
 	return err
+}
+
+// refuseOverdue looks after replies that wait for the disk while the turns of their
+// shard hang in it, too.
+func (r *Router) refuseOverdue() {
+	for _, s := range r.owned.Load().shards {
+		if s != nil {
+			s.RefuseOverdue()
+		}
+	}
 }
 
 // Own begins to load shards that this process has come to own. Without a running

@@ -327,3 +327,79 @@ func TestRouterSwapUnderLoad(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// fullLog has no room for what is appended until it is told.
+type fullLog struct {
+	*shardtest.Log
+	room    chan struct{}
+	waiting *atomic.Int32
+}
+
+func newFullLog() fullLog { return fullLog{shardtest.NewLog(), make(chan struct{}), new(atomic.Int32)} }
+
+func (l fullLog) Append(n uint32, epoch, first uint64, count int, value []byte, done func(error)) {
+	l.waiting.Add(1)
+	<-l.room
+	l.waiting.Add(-1)
+	l.Log.Append(n, epoch, first, count, value, done)
+}
+
+// TestRouterFullLog: a shard whose turn hangs in the log still answers what waits
+// for longer than offsets.commit.timeout.ms.
+func TestRouterFullLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newFullLog()
+		r, ended := started(t, shard.Config{}, 1, log)
+		c := make(replies, 2)
+		r.Submit(t.Context(), "g", commit(1), c)
+		time.Sleep(4900 * time.Millisecond)
+		synctest.Wait()
+		if len(c) != 0 {
+			t.Error("answered too early")
+		}
+		time.Sleep(1200 * time.Millisecond)
+		if got := (<-c).Code; got != group.CoordinatorNotAvailable {
+			t.Errorf("code %d, want %d", got, group.CoordinatorNotAvailable)
+		}
+		close(log.room)
+		synctest.Wait()
+		if len(c) != 0 {
+			t.Error("answered twice")
+		}
+		stop(t, r, ended)
+	})
+}
+
+// TestRouterStopsWithFullLog: stopping does not wait longer than it may for a turn
+// that hangs in the log; what waits for the disk is answered.
+func TestRouterStopsWithFullLog(t *testing.T) {
+	log := newFullLog()
+	r := NewRouter(shard.Config{}, 2, log)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(context.Background(), nil) }()
+	for ready := false; !ready; ready, _ = r.Ready() {
+		runtime.Gosched()
+	}
+	c := make(replies, 2)
+	r.Submit(t.Context(), "g", commit(1), c)
+	log.room <- struct{}{} // It is in Append, and the next will be for ever.
+	if got := (<-c).Code; got != group.None {
+		t.Fatalf("code %d", got)
+	}
+	r.Submit(t.Context(), "g", commit(2), c)
+	for log.waiting.Load() == 0 {
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := r.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Stop returned %v", err)
+	}
+	if got := (<-c).Code; got != group.NotCoordinator {
+		t.Errorf("code %d, want %d", got, group.NotCoordinator)
+	}
+	close(log.room)
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}

@@ -291,8 +291,25 @@ func (s *Shard) timeouts(now group.Time) {
 	if s.timeoutAt > now {
 		return
 	}
+	s.timeoutAt = s.refuseOverdue(now)
+	if len(s.cur.waiting) > 0 {
+		s.timeoutAt = min(s.timeoutAt, s.cur.waiting[0].since+s.cfg.CommitTimeout)
+	}
+}
+
+// RefuseOverdue answers what has waited offsets.commit.timeout.ms for the disk. A
+// turn does that by itself, unless it hangs in the log; so it is to be called now
+// and then, by any goroutine.
+func (s *Shard) RefuseOverdue() {
+	now, _ := s.cfg.Clock()
+	s.refuseOverdue(now)
+}
+
+// refuseOverdue is RefuseOverdue at the given time. It returns when the next reply
+// of what was handed to the log is overdue.
+func (s *Shard) refuseOverdue(now group.Time) (next group.Time) {
 	var late []held
-	next := never
+	next = never
 	s.out.mu.Lock()
 	for _, b := range s.out.batches {
 		for ; b.next < len(b.waiting); b.next++ {
@@ -306,10 +323,6 @@ func (s *Shard) timeouts(now group.Time) {
 		}
 	}
 	s.out.mu.Unlock()
-	if len(s.cur.waiting) > 0 {
-		next = min(next, s.cur.waiting[0].since+s.cfg.CommitTimeout)
-	}
-	s.timeoutAt = next
 	for i := range late {
 		code := group.CoordinatorNotAvailable
 		if late[i].fetch {
@@ -321,4 +334,5 @@ func (s *Shard) timeouts(now group.Time) {
 	if len(late) > 0 {
 		s.cfg.Listener.OnTimeout(s.n, len(late))
 	}
+	return next
 }

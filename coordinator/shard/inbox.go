@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -143,18 +144,16 @@ func (b *inbox) empty() bool {
 	return len(b.items) == 0
 }
 
-// enter makes the transition to a state and returns the one before.
-func (b *inbox) enter(to State) (from State) {
+// enter makes the transition to a state, and tells whether it did: a shard that was
+// closed while it loaded does not become active, and is closed once.
+func (b *inbox) enter(to State) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from = b.current()
-	legal := false
-	for _, p := range predecessors[to] {
-		legal = legal || p == from
+	if !slices.Contains(predecessors[to], b.current()) {
+		return false
 	}
-	invariant(legal, "illegal transition from "+from.String()+" to "+to.String())
 	b.state.Store(uint32(to))
-	return from
+	return true
 }
 
 // current returns the state.

@@ -43,7 +43,9 @@ func (s *Shard) Load(ctx context.Context) error {
 	s.flush()
 	load.Groups = len(s.order) - len(s.gone)
 	load.Took = time.Since(start)
-	s.in.enter(Active)
+	if !s.in.enter(Active) {
+		return fmt.Errorf("load shard %d: %w", s.n, ErrClosed)
+	}
 	s.cfg.Listener.OnState(s.n, Active, load, nil)
 	return nil
 }

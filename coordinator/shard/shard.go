@@ -256,10 +256,10 @@ func (s *Shard) Run(ctx context.Context) error {
 		if s.State() == Closed {
 			return nil
 		}
-		if again && ctx.Err() == nil {
-			continue
+		if err := ctx.Err(); err != nil {
+			return s.close(err)
 		}
-		if !s.in.sleep() {
+		if again || !s.in.sleep() {
 			continue
 		}
 		select {
@@ -273,8 +273,7 @@ func (s *Shard) Run(ctx context.Context) error {
 
 // close ends a shard that stops without an orderly end.
 func (s *Shard) close(err error) error {
-	if s.State() != Closed {
-		s.in.enter(Closed)
+	if s.in.enter(Closed) {
 		s.cfg.Listener.OnState(s.n, Closed, Load{}, err)
 	}
 	return err

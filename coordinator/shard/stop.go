@@ -19,12 +19,15 @@ func (s *Shard) Lose(ctx context.Context) error { return s.end(ctx, false) }
 
 // end stops the shard.
 func (s *Shard) end(ctx context.Context, ours bool) error {
-	s.turn.Lock()
+	if !s.takeTurn(ctx) {
+		s.in.enter(Closed)
+		s.refuseHeld()
+		return ctx.Err()
+	}
 	defer s.turn.Unlock()
-	if s.State() == Closed {
+	if !s.in.enter(Closed) {
 		return s.failure()
 	}
-	s.in.enter(Closed)
 	if ours {
 		s.stepRest()
 		s.flush()
@@ -40,6 +43,29 @@ func (s *Shard) end(ctx context.Context, ours bool) error {
 	s.cfg.Listener.OnState(s.n, Closed, Load{}, err)
 	s.wakeUp()
 	return err
+}
+
+// takeTurn waits for the right to do turns, but not for a turn that hangs in the
+// log when ctx ends.
+func (s *Shard) takeTurn(ctx context.Context) bool {
+	if s.turn.TryLock() {
+		return true
+	}
+	taken := make(chan struct{})
+	go func() {
+		s.turn.Lock()
+		close(taken)
+	}()
+	select {
+	case <-taken:
+		return true
+	case <-ctx.Done():
+		go func() {
+			<-taken
+			s.turn.Unlock()
+		}()
+		return false
+	}
 }
 
 // stepRest steps what is left in the inbox and ends the sweeps.
@@ -139,17 +165,22 @@ func (s *Shard) drain(ctx context.Context) error {
 	case <-idle:
 		return s.failure()
 	case <-ctx.Done():
+		s.refuseHeld()
+		return ctx.Err()
 	}
+}
+
+// refuseHeld answers what waits for the disk with NOT_COORDINATOR.
+func (s *Shard) refuseHeld() {
 	s.out.mu.Lock()
-	var late []held
+	var all []held
 	for _, b := range s.out.batches {
-		late = append(late, b.waiting[b.next:]...)
+		all = append(all, b.waiting[b.next:]...)
 		clear(b.waiting)
 		b.waiting, b.next = b.waiting[:0], 0
 	}
 	s.out.mu.Unlock()
-	for i := range late {
-		late[i].sink.Reply(group.Reply{Req: late[i].reply.Req, Code: group.NotCoordinator})
+	for i := range all {
+		all[i].sink.Reply(group.Reply{Req: all[i].reply.Req, Code: group.NotCoordinator})
 	}
-	return ctx.Err()
 }
