@@ -8,7 +8,7 @@ func (m *Machine) snapshot() {
 	s := &Membership{
 		ProtocolType: m.protocolType(),
 		Generation:   l.generation,
-		Ceiling:      ceiling(l.generation),
+		Ceiling:      m.ceiling(l.generation),
 		Protocol:     l.protocol,
 		Since:        l.since,
 	}

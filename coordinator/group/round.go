@@ -1,7 +1,12 @@
 package group
 
 // generationReserve is how many generations a snapshot reserves beyond its own.
-const generationReserve = 100
+const generationReserve int32 = 100
+
+// absentRetryMin is how long a join phase that only waits for absent static members
+// goes on at least, in milliseconds. Without it a rebalance timeout of 0 would make
+// a busy loop, as in Kafka.
+const absentRetryMin Time = 100
 
 // startRound begins a join phase. It is the only way into PreparingRebalance, and
 // it alone clears assignments: nothing of an older generation can be served once
@@ -80,9 +85,8 @@ func (m *Machine) completeJoin(now Time) {
 	l.joinDeadline = never
 	m.dropAbsent()
 	if !m.electLeader() {
-		// Only static members are left, and none of them is here. A timeout of 0
-		// must not make a busy loop of this.
-		l.armJoin(now + max(l.rebalanceTimeout(), 1))
+		// Only static members are left, and none of them is here.
+		l.armJoin(now + max(l.rebalanceTimeout(), absentRetryMin))
 		m.note(R6, "", "only absent static members, the join phase goes on")
 		return
 	}
@@ -164,15 +168,19 @@ func (m *Machine) nextGeneration() {
 	l.generation = next
 	if m.snap != nil && next > m.snap.Ceiling && len(l.members) > 0 {
 		raised := *m.snap
-		raised.Ceiling = ceiling(next)
+		raised.Ceiling = m.ceiling(next)
 		m.record(Record{Kind: RecordMembership, Membership: &raised})
 		m.note(R7, "", "generation ceiling raised")
 	}
 }
 
 // ceiling is what a snapshot reserves from a generation on.
-func ceiling(generation int32) int32 {
-	return generationAfter(generation + generationReserve - 1)
+func (m *Machine) ceiling(generation int32) int32 {
+	reserve := generationReserve
+	if m.env.reserve > 0 {
+		reserve = m.env.reserve
+	}
+	return generationAfter(generation + reserve - 1)
 }
 
 // answerJoins answers every parked JoinGroup with the new generation.

@@ -46,6 +46,8 @@ func (c *command) run() {
 		c.stable()
 	case "members":
 		c.s.printMembers()
+	case "timer":
+		c.timer()
 	default:
 		if !c.runOffsets() {
 			c.fail("unknown command")
@@ -64,6 +66,25 @@ func (c *command) config() {
 		cfg.Assignors = map[string]Assignor{v: sameForAll{}}
 	}
 	c.s.world.env.Config = *cfg
+	c.s.world.env.reserve = int32(c.number("reserve", 0))
+}
+
+// timer makes one deadline fire before all others, whatever the time.
+func (c *command) timer() {
+	kind, id := -1, ""
+	if v, ok := c.value("session"); ok {
+		kind, id = sessionTimer, c.s.resolve(v)
+	}
+	if v, ok := c.value("pending"); ok {
+		kind, id = pendingTimer, c.s.resolve(v)
+	}
+	if v, ok := c.value("phase"); ok {
+		kind = map[string]int{"join": joinTimer, "sync": syncTimer}[v]
+	}
+	for _, m := range []*Machine{c.s.world.m, c.s.world.twin} {
+		m.dueNow(kind, id, c.s.world.now)
+	}
+	c.s.step(&Tick{}, nil, "")
 }
 
 // sameForAll is an assignor that gives everybody the members' metadata.
@@ -101,6 +122,13 @@ func (c *command) join() {
 	if vals, ok := c.values("topics"); ok {
 		x.protocols = []Protocol{{"range", subscriptionBytes(vals)}}
 	}
+	if _, ok := c.value("flip"); ok {
+		x.flipped = !x.flipped
+	}
+	offer := x.protocols
+	if x.flipped {
+		offer = []Protocol{{"range", []byte(x.name + "'")}}
+	}
 	if v, ok := c.value("instance"); ok {
 		if x.instance = &v; v == "none" {
 			x.instance = nil
@@ -115,7 +143,7 @@ func (c *command) join() {
 		SessionTimeout:    x.session,
 		RebalanceTimeout:  x.rebalance,
 		ProtocolType:      x.protocolType,
-		Protocols:         x.protocols,
+		Protocols:         offer,
 		Reason:            reason,
 	}
 	if x.version == 0 {

@@ -21,8 +21,11 @@ import (
 //
 //	new                              another group, another world
 //	config [delay=MS] [max-size=N] [pending-max=N] [metadata-max=N] [retention=MS] [assignor=TYPE]
+//	       [reserve=N]
+//	timer session=NAME|pending=NAME|phase=join|phase=sync    it fires, whatever the time
 //	join NAME [v=0..9] [instance=I] [session=MS] [rebalance=MS] [type=T]
 //	     [protocols=(name:metadata,...)] [topics=(t,...)] [id=ID] [reason=WORDS]
+//	     [flip=metadata]
 //	     what is given is remembered for the next join; v3 has no handshake, v9
 //	     can skip the assignment
 //	restart NAME...                  the client forgets its member id
@@ -72,6 +75,7 @@ type client struct {
 	protocolType       string
 	protocols          []Protocol
 	generation         int32
+	flipped            bool         // it offers other metadata for now
 	told               []JoinMember // what it was told as a leader
 }
 

@@ -53,7 +53,7 @@ func (w *world) step(t testing.TB, ev Event) Output {
 func (w *world) tryStep(ev Event) (Output, error) {
 	ev.Meta().Wall = wallStart + w.now
 	out := w.m.Step(w.now, ev)
-	w.twin.env.Config = w.env.Config
+	w.twin.env.Config, w.twin.env.reserve = w.env.Config, w.env.reserve
 	if other := w.twin.Step(w.now, ev); !reflect.DeepEqual(out, other) {
 		return out, fmt.Errorf("same input, different output:\n%+v\n%+v", out, other)
 	}
@@ -112,10 +112,9 @@ func (w *world) checkpoint(t testing.TB) []Row {
 // and loads them. The replica goes on from the records alone.
 func (w *world) crash(t testing.TB) Output {
 	t.Helper()
-	cfg := w.env.Config
-	*w.env = Env{Config: cfg}
-	w.m = New(w.env, "g")
-	w.twin = New(&Env{Config: cfg}, "g")
+	*w.env = Env{Config: w.env.Config, reserve: w.env.reserve}
+	twin := *w.env
+	w.m, w.twin = New(w.env, "g"), New(&twin, "g")
 	if err := w.stored.restore(w.m, w.twin); err != nil {
 		t.Fatal(err)
 	}
