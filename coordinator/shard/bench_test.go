@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
+	"github.com/rollcall-mq/rollcall/coordinator/shard/shardtest"
 )
 
 // quickLog is a log without a disk. With commits it makes appends durable on a
@@ -268,4 +271,77 @@ func storm(b *testing.B, s *shard.Shard, id, name string) {
 		}
 	}
 	b.Error("never Stable")
+}
+
+// storedLog has what a shard left behind.
+type storedLog struct {
+	quickLog
+	rows    [][2][]byte
+	batches []shardtest.Batch
+	folded  uint64
+}
+
+func (l *storedLog) Load(_ context.Context, _ uint32, row func(key, value []byte) error, batch func(first uint64, value []byte) error) (folded, epoch uint64, err error) {
+	for _, r := range l.rows {
+		if err := row(r[0], r[1]); err != nil {
+			return 0, 0, err
+		}
+	}
+	for _, b := range l.batches {
+		if err := batch(b.First, b.Value); err != nil {
+			return 0, 0, err
+		}
+	}
+	return l.folded, 1, nil
+}
+
+// BenchmarkLoad is the load of a shard with 200 groups of 100 offsets, a fiftieth of
+// a million, in 10 topics each: from the checkpoint, and from a change log that was
+// never folded.
+func BenchmarkLoad(b *testing.B) {
+	for _, folded := range []bool{true, false} {
+		b.Run(map[bool]string{true: "rows", false: "tail"}[folded], func(b *testing.B) {
+			mem := shardtest.NewLog()
+			cfg := config()
+			cfg.CheckpointBytes = 1 << 30
+			s := shard.New(cfg, 0, mem)
+			if err := s.Load(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for i := range 200 {
+				c := commit(1)
+				c.Topics = nil
+				for j := range 10 {
+					topic := group.CommitTopic{Name: fmt.Sprint("a-topic-of-usual-length-", j), ID: group.TopicID{byte(j)}}
+					for p := range int32(10) {
+						topic.Partitions = append(topic.Partitions, group.CommitPartition{Partition: p, Offset: 1_000_000, LeaderEpoch: -1})
+					}
+					c.Topics = append(c.Topics, topic)
+				}
+				s.Submit(b.Context(), fmt.Sprint("group-", i), c, nowhere{})
+				s.RunOnce(1)
+			}
+			log := &storedLog{}
+			if folded {
+				if err := s.Stop(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				rows := mem.Rows(0)
+				for _, key := range slices.Sorted(maps.Keys(rows)) {
+					log.rows = append(log.rows, [2][]byte{[]byte(key), rows[key]})
+				}
+				log.folded = 200
+			} else {
+				log.batches = mem.Batches(0)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s := shard.New(config(), 0, log)
+				if err := s.Load(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/20_000, "ns/offset")
+		})
+	}
 }

@@ -98,7 +98,7 @@ func (b *inbox) wait(ctx context.Context, w *waiter) bool {
 	defer b.mu.Unlock()
 	for i, other := range b.line {
 		if other == w {
-			b.line = append(b.line[:i], b.line[i+1:]...)
+			b.line = slices.Delete(b.line, i, i+1)
 			return false
 		}
 	}
