@@ -22,7 +22,7 @@ build: ## build bin/rollcall, one static binary
 run: build ## build and start the standalone gateway
 	@bin/rollcall config show | awk '/^(advertised.)?listeners:|^admin.listen:|^data.dir:/ {print "  " $$1, $$2}'
 	@echo "  try, in another terminal: (cd $(COMPAT) && go run ./example)"
-	@echo "  and with kcat:            echo hi | kcat -b 127.0.0.1:9092 -P -t hello"
+	@echo "  and with kcat:            echo hello | kcat -b 127.0.0.1:9092 -P -t greetings"
 	exec bin/rollcall serve
 
 .PHONY: test
