@@ -2,13 +2,16 @@ package gateway
 
 import (
 	"bufio"
+	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // pipes is a listener in memory: bubbles cannot wait for sockets.
@@ -259,6 +262,73 @@ func TestWarningsAreThrottled(t *testing.T) {
 		hostile()
 		if lines := s.logs.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["dropped"] != int64(7) {
 			t.Errorf("logged %v, want one line with dropped=7", lines)
+		}
+	})
+}
+
+// dawdle takes a moment of real time, up to some microseconds.
+func dawdle() {
+	var n atomic.Int32
+	for range rand.IntN(1000) {
+		n.Add(1)
+	}
+}
+
+// No wake-up is ever lost: in virtual time, one that is costs a visible moment, as
+// nothing moves until the next deadline. Each of these meets the connection at another
+// step on its way into a wait. All run in bubbles.
+func TestNoWakeUpIsLost(t *testing.T) {
+	const times = 3000
+	t.Run("into the channel", func(t *testing.T) {
+		bubble(t, func(cfg *Config) {
+			cfg.Entries[0].Handle = func(c *api.Call) {
+				c.Await(1, func() kmsg.Response { return kmsg.NewPtrHeartbeatResponse() })
+				go func() { dawdle(); c.Done() }()
+			}
+		}, func(t *testing.T, s *site) {
+			c := s.dialPipe(t)
+			elapses(t, 0, 0, func() {
+				for i := range int32(10 * times) {
+					c.send(heartbeat(i, 0))
+					c.expect(i)
+				}
+			})
+		})
+	})
+	t.Run("from the channel into the read", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, s *site) {
+			c := s.dialPipe(t)
+			for i := range int32(times) {
+				c.send(joinGroup(i))
+				call := s.desk.next(t)
+				time.AfterFunc(headPatience, call.Done)
+				elapses(t, headPatience, headPatience, func() { c.expect(i) })
+			}
+		})
+	})
+	t.Run("in the read, again and again", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, s *site) {
+			c := s.dialPipe(t)
+			for i := int32(0); i < times; i += 2 {
+				c.send(joinGroup(i))
+				call := s.desk.next(t)
+				time.Sleep(2 * headPatience)
+				go call.Done() // while what the client sends interrupts the read as well
+				go c.send(heartbeat(i+1, 0))
+				elapses(t, 0, 0, func() { c.expect(i, i+1) })
+			}
+		})
+	})
+	t.Run("shutdown", func(t *testing.T) {
+		for range times {
+			bubble(t, nil, func(t *testing.T, s *site) {
+				c := s.dialPipe(t)
+				c.send(heartbeat(1, 0))
+				c.expect(1)
+				dawdle()
+				elapses(t, 0, 0, func() { s.stop(t) })
+				s.served <- ErrServerClosed // for bubble's own stop
+			})
 		}
 	})
 }
