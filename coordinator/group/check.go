@@ -7,6 +7,10 @@ import (
 	"slices"
 )
 
+// checkAlways ends every step with [Machine.Check]. Builds with the tag invariants
+// set it.
+var checkAlways = false
+
 // Check returns the first invariant that does not hold. It looks at everything
 // and is meant for tests and builds that can afford it.
 func (m *Machine) Check() error {

@@ -103,6 +103,11 @@ func (m *Machine) Step(now Time, ev Event) Output {
 		invariant(false, "unknown event")
 	}
 	m.dropEmpty()
+	if checkAlways {
+		if err := m.Check(); err != nil {
+			invariant(false, err.Error())
+		}
+	}
 	m.env.out.Gone = !m.exists() && !m.snapDirty && !m.off.dirty
 	return m.env.out
 }
@@ -118,19 +123,30 @@ func (m *Machine) dropEmpty() {
 
 // begin empties the scratch space for the next step.
 func (e *Env) begin(head *Head) {
-	clear(e.out.Records)
-	clear(e.out.Replies)
 	e.out = Output{
-		Records: e.out.Records[:0],
-		Replies: e.out.Replies[:0],
-		Notes:   e.out.Notes[:0],
-		Rows:    e.out.Rows[:0],
+		Records: reuse(e.out.Records),
+		Replies: reuse(e.out.Replies),
+		Notes:   reuse(e.out.Notes),
+		Rows:    reuse(e.out.Rows),
 	}
 	e.wall = head.Wall
 	e.by = Provenance{}
 	if e.rows = e.rows[:0]; cap(e.rows) > rowScratchMax {
 		e.rows = nil
 	}
+}
+
+// scratchMax is the number of replies, notes or records whose space is kept for
+// later steps: a round of a large group should not stay in memory for ever.
+const scratchMax = 1024
+
+// reuse returns the space of a slice without what was in it.
+func reuse[T any](s []T) []T {
+	if cap(s) > scratchMax {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 // reply answers a request. Zero is nobody's request.
