@@ -165,6 +165,12 @@ func topic(addr string) error {
 	if err != nil {
 		return err
 	}
+	// This makes a new Kafka create its offsets topic.
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.Version, find.CoordinatorKey = 3, "commit-0"
+	if _, err := c.do(find); err != nil {
+		return err
+	}
 	const topicAlreadyExists = 36
 	if code := resp.(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode; code != 0 && code != topicAlreadyExists {
 		return fmt.Errorf("create topic: code %d", code)
