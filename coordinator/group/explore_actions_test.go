@@ -216,13 +216,13 @@ func (a xaction) script(w *xworld) string {
 	}
 	switch a.kind {
 	case xnew:
-		return fmt.Sprintf("join M%d v=3", w.names+1)
+		return fmt.Sprintf("join M%d v=3 rebalance=6000", w.names+1)
 	case xhandshake:
-		return fmt.Sprintf("join M%d v=9", w.names+1)
+		return fmt.Sprintf("join M%d v=9 rebalance=6000", w.names+1)
 	case xpendingIn, xrejoin:
 		return "join " + name(a.id)
 	case xstatic:
-		return "restart S\njoin S v=9 instance=s"
+		return "restart S\njoin S v=9 instance=s rebalance=6000"
 	case xchanged:
 		return "join " + name(a.id) + " flip=metadata"
 	case xsync:

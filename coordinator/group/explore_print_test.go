@@ -71,7 +71,9 @@ func (p *printer) membership(l *membership) {
 // be one.
 func (p *printer) snapshot(s *Membership, crash bool) {
 	l := p.w.m.live
-	p.byte(byte(s.Ceiling-l.generation) + 100)
+	if !l.recovered { // else the next generation is beyond the ceiling, wherever that is
+		p.byte(byte(s.Ceiling-l.generation) + 100)
+	}
 	if !crash {
 		return
 	}

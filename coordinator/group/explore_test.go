@@ -66,35 +66,48 @@ func (e *exploration) run() {
 	}
 }
 
-// level takes every action of every state of a level.
+// level takes every action of every state of a level. Workers share it, but what they
+// find is taken in the order of the states, so that every run is the same.
 func (e *exploration) level(frontier []xstate) []xstate {
-	chunks := make(chan []xstate)
-	results := make(chan []xfound)
+	const chunk = 64
+	type result struct {
+		at    int
+		found []xfound
+	}
+	starts := make(chan int)
+	results := make(chan result)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			var p printer
 			env := e.env()
-			for states := range chunks {
+			for at := range starts {
 				var found []xfound
-				for _, s := range states {
+				for _, s := range frontier[at:min(at+chunk, len(frontier))] {
 					found = e.expand(s, env, &p, found)
 				}
-				results <- found
+				results <- result{at, found}
 			}
 		})
 	}
 	go func() {
-		for states := range slices.Chunk(frontier, 64) {
-			chunks <- states
+		for at := 0; at < len(frontier); at += chunk {
+			starts <- at
 		}
-		close(chunks)
+		close(starts)
 		workers.Wait()
 		close(results)
 	}()
 	var next []xstate
-	for found := range results {
-		next = e.take(found, next)
+	early := map[int][]xfound{}
+	due := 0
+	for r := range results {
+		early[r.at] = r.found
+		for found, ok := early[due]; ok; found, ok = early[due] {
+			delete(early, due)
+			next = e.take(found, next)
+			due += chunk
+		}
 	}
 	return next
 }
@@ -297,7 +310,7 @@ func TestExploreTraceIsAScript(t *testing.T) {
 		})
 		want, got := *w.m.live, *s.world.m.live
 		if got.state != want.state || got.generation != want.generation || !slices.EqualFunc(got.members, want.members, sameMember) ||
-			len(got.pending) != len(want.pending) || got.leader.name() != want.leader.name() ||
+			len(got.pending) != len(want.pending) || got.budget != want.budget || got.leader.name() != want.leader.name() ||
 			(s.world.m.snap == nil) != (w.m.snap == nil) {
 			t.Fatalf("the script leads to another state:\n%s", script)
 		}
@@ -398,16 +411,23 @@ func (w *xworld) refusal(id string, instance *string, generation int32) Code {
 	return IllegalGeneration
 }
 
+// probeHeartbeats asks with every id and generation. The session is renewed by the
+// present generation only.
 func (w *xworld) probeHeartbeats() error {
 	for _, who := range w.xask() {
 		for _, generation := range w.xprobes() {
 			want := w.refusal(who.MemberID, who.InstanceID, generation)
-			if want == None && w.m.state() == PreparingRebalance {
+			renews := want == None
+			if renews && w.m.state() == PreparingRebalance {
 				want = RebalanceInProgress
 			}
+			w.now++
 			code, err := w.ask(&Heartbeat{MemberID: who.MemberID, InstanceID: who.InstanceID, Generation: generation})
 			if err != nil || code != want {
 				return fmt.Errorf("heartbeat of %q at %d is answered %d (%v), want %d", who.MemberID, generation, code, err, want)
+			}
+			if l := w.m.live; l != nil && l.find(who.MemberID) != nil && (l.find(who.MemberID).heard == w.now) != renews {
+				return fmt.Errorf("heartbeat of %q at %d is answered %d, session renewed: %v", who.MemberID, generation, code, !renews)
 			}
 		}
 	}

@@ -17,7 +17,9 @@ import (
 // any number, and none of them is part of a state. Nor is time: it stands still,
 // and any armed timer may fire next, whatever the others say.
 type xworld struct {
-	m       *Machine
+	m *Machine
+	// now is 0, but for probes.
+	now     Time
 	crashes int
 	// told has the highest generation that each id was told, as long as the id is
 	// a member's or may become one again by a crash.
@@ -84,7 +86,7 @@ const parked Code = -999
 // step gives an event to the machine and checks what comes of it.
 func (w *xworld) step(ev Event) (Code, error) {
 	was := w.m.snap
-	out := w.m.Step(0, ev)
+	out := w.m.Step(w.now, ev)
 	if err := w.follow(was, &out); err != nil {
 		return 0, err
 	}
@@ -187,11 +189,20 @@ func (w *xworld) formed(out *Output) error {
 			w.told[at].generation = leader.Generation
 		}
 	}
+	answered := map[string]bool{}
 	for i := range out.Replies {
 		j, ok := out.Replies[i].Body.(*JoinReply)
+		if ok && out.Replies[i].Code == None {
+			answered[j.MemberID] = true
+		}
 		if ok && out.Replies[i].Code == None &&
 			(j.Leader != leader.MemberID || j.Generation != leader.Generation || !slices.Contains(w.list, j.MemberID)) {
 			return fmt.Errorf("member %s is told something else than the leader", j.MemberID)
+		}
+	}
+	for _, id := range w.list {
+		if !answered[id] && !isStatic(id) {
+			return fmt.Errorf("member %s is in the generation and did not join", id)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -245,6 +246,7 @@ func (k *checker) formed(out *Output) error {
 	k.rounds++
 	r := round{number: k.rounds, members: map[string]bool{}, instances: map[string]string{}}
 	var told []*JoinReply
+	var members []JoinMember
 	for i := range out.Replies {
 		j, ok := out.Replies[i].Body.(*JoinReply)
 		if !ok || out.Replies[i].Code != None {
@@ -255,7 +257,7 @@ func (k *checker) formed(out *Output) error {
 			if r.leader != "" {
 				return fmt.Errorf("generation %d has leaders %s and %s", j.Generation, r.leader, j.MemberID)
 			}
-			r.leader, r.generation = j.MemberID, j.Generation
+			r.leader, r.generation, members = j.MemberID, j.Generation, j.Members
 			for _, x := range j.Members {
 				if r.members[x.MemberID] {
 					return fmt.Errorf("the leader is told of %s twice", x.MemberID)
@@ -274,6 +276,12 @@ func (k *checker) formed(out *Output) error {
 	}
 	if r.leader == "" {
 		return errors.New("a generation without a leader")
+	}
+	for _, x := range members {
+		joined := slices.ContainsFunc(told, func(j *JoinReply) bool { return j.MemberID == x.MemberID })
+		if x.InstanceID == nil && !joined {
+			return fmt.Errorf("member %s is in the generation and did not join", x.MemberID)
+		}
 	}
 	for _, j := range told {
 		if j.Leader != r.leader || j.Generation != r.generation || !r.members[j.MemberID] || j.ProtocolName == nil {
