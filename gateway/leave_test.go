@@ -17,17 +17,17 @@ func largeJoinGroup(correlationID int32, bytes int) []byte {
 	return request(correlationID, req)
 }
 
-// What a held request has of the budget is free again when its client goes away,
-// although nobody answers it: whoever waits in line for it is served.
-func TestMemoryOfAHeldRequestWhoseClientLeaves(t *testing.T) {
+// What a request that waits for its answer has of the budget is free again when its
+// client goes away, although nobody answers it: whoever waits in line for it is served.
+func TestMemoryOfARequestWhoseClientLeaves(t *testing.T) {
 	s := loopback(t, func(cfg *Config) {
 		cfg.FrameBytesMax, cfg.QueuedBytesMax = 1<<20, 1<<20
 	})
 	c, other := s.dial(t), s.dial(t)
-	go c.send(largeJoinGroup(1, 400_000))
-	join := s.desk.next(t)
+	go c.send(commit(1, 400_000))
+	first := s.desk.next(t)
 	if used := s.QueuedBytes(); used < 380_000 {
-		t.Errorf("%d bytes are reserved for a held request of 400000", used)
+		t.Errorf("%d bytes are reserved for a request of 400000", used)
 	}
 	go other.send(commit(2, 400_000))
 	until(t, "the other stands in line", func() bool {
@@ -38,7 +38,7 @@ func TestMemoryOfAHeldRequestWhoseClientLeaves(t *testing.T) {
 	c.nc.Close()
 	select {
 	case gone := <-s.desk.gone:
-		if gone != join {
+		if gone != first {
 			t.Error("another call was abandoned")
 		}
 	case <-time.After(5 * time.Second):
@@ -47,7 +47,7 @@ func TestMemoryOfAHeldRequestWhoseClientLeaves(t *testing.T) {
 	s.desk.next(t).Done()
 	other.expect(2)
 	until(t, "all is given back", func() bool { return s.QueuedBytes() == 0 })
-	join.Done() // comes late, and gives nothing back twice
+	first.Done() // comes late, and gives nothing back twice
 	if used := s.QueuedBytes(); used != 0 {
 		t.Errorf("%d bytes are reserved after the late answer", used)
 	}

@@ -120,6 +120,21 @@ func TestReadingWaitsForFinishedRequests(t *testing.T) {
 	}
 }
 
+// A request that is held takes nothing from the others meanwhile.
+func TestHeldRequestGivesItsMemoryBack(t *testing.T) {
+	s := loopback(t, func(cfg *Config) {
+		cfg.FrameBytesMax, cfg.QueuedBytesMax = 1<<20, 1<<20
+	})
+	first, second := s.dial(t), s.dial(t)
+	first.send(largeJoinGroup(1, 400_000))
+	held := s.desk.next(t)
+	second.send(commit(2, 300_000))
+	s.desk.next(t).Done()
+	second.expect(2)
+	held.Done()
+	first.expect(1)
+}
+
 // One connection whose requests need more than there is together answers them one
 // after the other.
 func TestOneConnectionDoesNotWaitForItself(t *testing.T) {

@@ -15,6 +15,8 @@ type slot struct {
 	frame         protocol.Frame
 	// reserved is what was asked of the budget for its decoded form.
 	reserved int
+	// in is the size of the request with its length.
+	in int
 	// bytes is what it counts for within inFlightBytesMax.
 	bytes   int
 	started time.Time
@@ -31,7 +33,7 @@ func newSlot() *slot { return slots.Get().(*slot) }
 func (s *slot) free() {
 	s.call.Reset(nil, 0, 0, "", nil, nil)
 	s.frame, s.next = protocol.Frame{}, nil
-	s.reserved, s.bytes = 0, 0
+	s.reserved, s.in, s.bytes = 0, 0, 0
 	slots.Put(s)
 }
 

@@ -63,8 +63,24 @@ func (c *conn) startOne(frame []byte) error {
 	slot.reserved = reserve
 	entry := s.entries[h.Key]
 	entry.Handle(&slot.call)
-	c.holding = entry.Holds && !slot.call.Ready()
+	if entry.Holds && !slot.call.Ready() {
+		c.holding = true
+		c.giveBack(slot) // it may be held for minutes
+	}
 	return nil
+}
+
+// giveBack gives back what a request took: its frame, its decoded form and their
+// share of the budget. The handler must not need them any more.
+func (c *conn) giveBack(slot *slot) {
+	if slot.frame.Bytes != nil {
+		c.in.Release(slot.frame)
+		slot.frame, slot.call.Msg = protocol.Frame{}, nil
+	}
+	if slot.reserved > 0 {
+		c.account.Release(slot.reserved)
+		slot.reserved = 0
+	}
 }
 
 // take takes the frame out of the buffer into a slot at the end of the queue.
@@ -73,6 +89,7 @@ func (c *conn) take(h *protocol.Header, msg kmsg.Request, memory int) *slot {
 	slot.call.Reset(&c.session, h.Key, h.Version, c.clientName(h.ClientID), msg, c.wakeFn)
 	slot.correlationID = h.CorrelationID
 	slot.frame = c.in.Take()
+	slot.in = len(slot.frame.Bytes) + 4
 	slot.bytes = len(slot.frame.Bytes) + memory
 	slot.started = c.now
 	c.queue.push(slot)
@@ -183,14 +200,11 @@ func (c *conn) done(slot *slot, resp kmsg.Response, out int) {
 		Key:      slot.call.Key,
 		Version:  slot.call.Version,
 		Code:     c.server.codeOf(resp),
-		In:       len(slot.frame.Bytes) + 4,
+		In:       slot.in,
 		Out:      out,
 		Took:     c.now.Sub(slot.started),
 	})
-	c.in.Release(slot.frame)
-	if slot.reserved > 0 {
-		c.account.Release(slot.reserved)
-	}
+	c.giveBack(slot)
 	slot.free()
 }
 

@@ -12,7 +12,8 @@ import (
 type Entry struct {
 	Key, Min, Max int16
 	// Holds: the request may be held for long (JoinGroup, SyncGroup, Fetch), so
-	// no further frame of its connection is started before it is answered.
+	// no further frame of its connection is started before it is answered. Msg is
+	// gone when Handle has returned, so a handler copies what it needs.
 	Holds  bool
 	Handle func(c *Call)
 }
