@@ -9,22 +9,34 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
 )
 
-// trimInterval is how often [Router.TrimHistory] looks.
-const trimInterval = 10 * time.Second
+// trimInterval is how often [Router.TrimHistory] looks, by default: a row of the
+// base is then written once a minute at most, like one of the checkpoint.
+const trimInterval = time.Minute
+
+// trimSlack is the part of the bytes allowed, one in so many, that goes with what is
+// too much, so that a log at its limit is not cut in small pieces.
+const trimSlack = 32
 
 // History says how much of the change logs is kept.
 type History struct {
 	// Retention is offsets.history.retention.ms; 0 keeps what recovery needs only.
 	Retention time.Duration
-	// Bytes is offsets.history.retention.bytes, over all shards that are here.
+	// Bytes is offsets.history.retention.bytes, over all shards that are here. It may
+	// be passed by what is written in an interval.
 	Bytes int64
+	// Interval is how often to look; 0 stands for a minute.
+	Interval time.Duration
 }
 
 // TrimHistory keeps the change logs of the shards that are here within limits,
 // until ctx ends. What goes is folded into a base first. A shard that cannot be
 // trimmed is tried again the next time; failed is told why.
 func (r *Router) TrimHistory(ctx context.Context, h History, failed func(shard uint32, err error)) {
-	ticker := time.NewTicker(trimInterval)
+	interval := h.Interval
+	if interval == 0 {
+		interval = trimInterval
+	}
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -64,6 +76,7 @@ func (r *Router) trim(ctx context.Context, h History, failed func(shard uint32, 
 		}
 		keep := shard.Keep{Since: since}
 		if over := total - h.Bytes; over > 0 { // each shard gives its share
+			over += h.Bytes / trimSlack
 			keep.Excess = int64(math.Ceil(float64(over) / float64(total) * float64(sizes[n])))
 		}
 		if err := trimShard(ctx, s, keep); err != nil && ctx.Err() == nil {
@@ -85,7 +98,7 @@ func (r *Router) wall() group.Time {
 func trimShard(ctx context.Context, s *shard.Shard, keep shard.Keep) error {
 	for {
 		more, cut, err := s.Trim(ctx, keep)
-		if err != nil || !more {
+		if err != nil || !more || ctx.Err() != nil {
 			return err
 		}
 		keep.Excess -= cut

@@ -42,7 +42,7 @@ func TestTrimHistory(t *testing.T) {
 					}
 					time.Sleep(time.Minute)
 				}
-				time.Sleep(trimInterval)
+				time.Sleep(2 * trimInterval) // a fold, then a trim
 				synctest.Wait()
 				left := 0
 				for n := range r.Shards() {

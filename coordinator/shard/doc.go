@@ -37,6 +37,14 @@
 // that changed since the last one. A group that is about to be stepped before its
 // turn comes is visited first, so every row handed to the log is as of F exactly.
 //
+// # Trimming
+//
+// [Shard.Trim] moves the beginning of the change log into the base, beside the
+// turns: it reads the log and the rows of the groups in question, applies the
+// records to machines of its own, and hands the rows that changed to the log
+// together with the cut. It takes no lock and knows of the turns only how far they
+// have folded and what is durable. What it takes at a time is bounded.
+//
 // # Locks
 //
 // There are three, none is held while another is taken except in this order:

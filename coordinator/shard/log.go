@@ -43,8 +43,10 @@ type Log interface {
 	BaseRows(ctx context.Context, shard uint32, prefix []byte, row func(key, value []byte) error) (upto uint64, err error)
 
 	// Trim removes the batches before upto from the change log and at the same
-	// time replaces rows of the base. It never passes the folded of the last
-	// Checkpoint.
+	// time replaces rows of the base, without a sync of its own; when it returns nil,
+	// BaseRows and Bounds show that. It never passes the folded of the last
+	// Checkpoint or what is durable: that is an error. Only one goroutine trims a
+	// shard.
 	Trim(shard uint32, epoch, upto uint64, rows iter.Seq2[[]byte, []byte]) error
 
 	// OwnedUntil is the time up to which this process may answer for the shard;

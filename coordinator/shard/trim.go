@@ -8,9 +8,18 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 )
 
-// trimBytes is about how much of the change log one Trim takes, since it holds the
-// groups of that much in memory.
-const trimBytes = 4 << 20
+// Limits of what one Trim takes, which it holds in memory and hands to the log as
+// one write. A batch is taken as a whole, and one always is.
+const (
+	// trimBytesMax bounds the change log.
+	trimBytesMax = 4 << 20
+	// trimGroupsMax bounds the groups that it is about.
+	trimGroupsMax = 1000
+	// trimRowsMax is how many bytes of the base may be read before no further
+	// group comes in. Those that have are finished, so that a group that is larger
+	// by itself is not read and written anew for each batch.
+	trimRowsMax = 8 << 20
+)
 
 // errEnough ends a scan.
 var errEnough = errors.New("enough")
@@ -19,7 +28,7 @@ var errEnough = errors.New("enough")
 type Keep struct {
 	// Since is the Unix time from which on every record stays.
 	Since group.Time
-	// Excess is how many bytes at the beginning go nevertheless.
+	// Excess is about how many bytes at the beginning go nevertheless.
 	Excess int64
 }
 
@@ -29,6 +38,7 @@ type Keep struct {
 // or what is durable. bytes is how much was cut, more tells whether there is more.
 //
 // It runs beside the turns, on the goroutine of its caller, and machines of its own.
+// Two calls must not overlap.
 func (s *Shard) Trim(ctx context.Context, keep Keep) (more bool, bytes int64, err error) {
 	if s.State() != Active {
 		return false, 0, nil
@@ -62,6 +72,8 @@ type cut struct {
 	// of upto; order lists them as they came.
 	groups map[string]*group.Machine
 	order  []*group.Machine
+	// loaded is how many bytes of rows these had in the base.
+	loaded int
 	// upto is the first sequence number after the piece.
 	upto  uint64
 	bytes int64
@@ -72,20 +84,23 @@ type cut struct {
 
 // take adds a batch to the piece, or ends it.
 func (c *cut) take(ctx context.Context, first uint64, value []byte) error {
-	if c.bytes >= trimBytes {
-		c.more = true
-		return errEnough
-	}
-	newest := group.Time(0)
-	count := uint64(0)
-	if err := DecodeBatch(first, value, func(_ uint64, _ string, rec *group.Record) error {
+	newest, count := group.Time(0), uint64(0)
+	added, last := 0, "" // an upper bound of the groups that come in
+	if err := DecodeBatch(first, value, func(_ uint64, id string, rec *group.Record) error {
 		newest = max(newest, rec.Wall)
+		if c.groups[id] == nil && (added == 0 || id != last) {
+			added, last = added+1, id
+		}
 		count++
 		return nil
 	}); err != nil {
 		return err
 	}
 	if newest >= c.keep.Since && c.bytes >= c.keep.Excess {
+		return errEnough
+	}
+	if c.full(added) {
+		c.more = true
 		return errEnough
 	}
 	if err := DecodeBatch(first, value, func(_ uint64, id string, rec *group.Record) error {
@@ -102,13 +117,27 @@ func (c *cut) take(ctx context.Context, first uint64, value []byte) error {
 	return nil
 }
 
+// full tells whether the piece has no room for a batch that brings so many groups.
+func (c *cut) full(added int) bool {
+	switch {
+	case c.bytes == 0:
+		return false
+	case added > 0 && (len(c.order)+added > trimGroupsMax || c.loaded >= trimRowsMax):
+		return true
+	}
+	return c.bytes >= trimBytesMax
+}
+
 // machine returns a group as the base has it.
 func (c *cut) machine(ctx context.Context, id string) (*group.Machine, error) {
 	if m := c.groups[id]; m != nil {
 		return m, nil
 	}
 	m := group.New(c.env, id)
-	if _, err := c.shard.log.BaseRows(ctx, c.shard.n, group.AppendRowPrefix(nil, id), m.ApplyRow); err != nil {
+	if _, err := c.shard.log.BaseRows(ctx, c.shard.n, group.AppendRowPrefix(nil, id), func(key, value []byte) error {
+		c.loaded += len(key) + len(value)
+		return m.ApplyRow(key, value)
+	}); err != nil {
 		return nil, err
 	}
 	c.groups[id] = m

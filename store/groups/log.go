@@ -239,10 +239,20 @@ func (l *Log) Bounds(n uint32) (first uint64, bytes int64, err error) {
 // Trim removes the batches whose records all come before upto from the change log
 // and at the same time replaces base rows (nil deletes one), which then contain
 // everything before upto. It never passes the last checkpoint or what is durable:
-// that is an error, as is going back. Like a checkpoint it has no sync of its own.
+// that is an error, as is going back. Like a checkpoint it has no sync of its own;
+// it returns when BaseRows shows its rows, so that the next one begins from them.
 func (l *Log) Trim(n uint32, epoch, upto uint64, rows iter.Seq2[[]byte, []byte]) error {
 	b := l.encode(baseSpace, n, rows)
 	defer b.Close()
+	written := make(chan error, 1)
+	if err := l.submitTrim(n, epoch, upto, b, func(err error) { written <- err }); err != nil {
+		return err
+	}
+	return <-written
+}
+
+// submitTrim hands a trim to the committer, with the base rows in b.
+func (l *Log) submitTrim(n uint32, epoch, upto uint64, b *store.Batch, done func(error)) error {
 	s := &l.shards[n]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +277,7 @@ func (l *Log) Trim(n uint32, epoch, upto uint64, rows iter.Seq2[[]byte, []byte])
 	s.base = upto
 	s.first.Store(first)
 	s.kept.Add(-int64(size))
-	l.committer.Submit(store.Op{Write: func(all *store.Batch) { all.Append(b) }})
+	l.committer.Submit(store.Op{Write: func(all *store.Batch) { all.Append(b) }, Done: done})
 	return nil
 }
 

@@ -325,6 +325,30 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestTrimIsSeen: what a trim wrote to the base is there for whoever makes the next
+// one, however soon.
+func TestTrimIsSeen(t *testing.T) {
+	s, l := open(t, vfs.NewMem())
+	defer mustClose(t, s)
+	c := load(t, l, 0)
+	const batches = 200
+	appendAll(t, l, 0, c.epoch, slices.Repeat([]int{1}, batches)...)
+	l.Checkpoint(0, c.epoch, batches, changes(0, batches))
+	for upto := uint64(1); upto <= batches; upto++ {
+		if err := l.Trim(0, c.epoch, upto, changes(upto-1, upto)); err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]uint64{}
+		seen, err := l.BaseRows(context.Background(), 0, nil, func(k, v []byte) error {
+			rows[string(k)] = binary.BigEndian.Uint64(v)
+			return nil
+		})
+		if err != nil || seen != upto || !maps.Equal(rows, rowsBefore(upto)) {
+			t.Fatalf("trimmed to %d: the base reaches to %d with %v, %v", upto, seen, rows, err)
+		}
+	}
+}
+
 // TestDeletedRows: a nil value deletes a row, an empty one does not.
 func TestDeletedRows(t *testing.T) {
 	s, l := open(t, vfs.NewMem())

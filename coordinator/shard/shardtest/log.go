@@ -10,6 +10,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,46 @@ type state struct {
 	epoch      uint64
 	// end and checkpointed are of what was handed in, durable or not.
 	end, checkpointed uint64
+	// trims were handed in and are not durable; they can be seen all the same.
+	trims []trim
+}
+
+// trim is one cut of the change log.
+type trim struct {
+	rows changes
+	upto uint64
+}
+
+// seen returns the rows of the base with a prefix as they are seen.
+func (s *state) seen(prefix []byte) (rows map[string][]byte, upto uint64) {
+	rows, upto = map[string][]byte{}, s.upto
+	for key, value := range s.base {
+		if strings.HasPrefix(key, string(prefix)) {
+			rows[key] = value
+		}
+	}
+	for _, t := range s.trims {
+		t.rows.apply(rows)
+		upto = t.upto
+	}
+	return rows, upto
+}
+
+// left returns the durable batches that are seen.
+func (s *state) left() []Batch {
+	upto := s.upto
+	if n := len(s.trims); n > 0 {
+		upto = s.trims[n-1].upto
+	}
+	return slices.Clone(from(s.batches, upto))
+}
+
+// from returns the batches that have records from upto on.
+func from(batches []Batch, upto uint64) []Batch {
+	for len(batches) > 0 && batches[0].end() <= upto {
+		batches = batches[1:]
+	}
+	return batches
 }
 
 // Batch is one batch of a change log.
@@ -178,11 +219,11 @@ func (l *Log) Checkpointed() *Log {
 	return after
 }
 
-// Batches returns the durable batches of a shard.
+// Batches returns the durable batches of a shard that were not trimmed.
 func (l *Log) Batches(n uint32) []Batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.shard(n).batches)
+	return l.shard(n).left()
 }
 
 // Rows returns the durable rows of the checkpoint of a shard.
@@ -356,7 +397,7 @@ func (l *Log) Bounds(n uint32) (first uint64, size int64, err error) {
 	defer l.mu.Unlock()
 	s := l.shard(n)
 	first = s.end
-	for i, b := range s.batches {
+	for i, b := range s.left() {
 		if i == 0 {
 			first = b.First
 		}
@@ -368,28 +409,40 @@ func (l *Log) Bounds(n uint32) (first uint64, size int64, err error) {
 // BaseRows implements [shard.Log].
 func (l *Log) BaseRows(ctx context.Context, n uint32, prefix []byte, row func(key, value []byte) error) (upto uint64, err error) {
 	l.mu.Lock()
-	rows, upto := maps.Clone(l.shard(n).base), l.shard(n).upto
+	rows, upto := l.shard(n).seen(prefix)
 	l.mu.Unlock()
 	return upto, eachRow(rows, prefix, row)
 }
 
-// errTrim is what a trim past the checkpoint fails with.
-var errTrim = errors.New("shardtest: trim past the checkpoint")
+// errTrim is what a trim fails with that goes too far.
+var errTrim = errors.New("shardtest: trim past the checkpoint, or what is durable")
 
 // Trim implements [shard.Log].
 func (l *Log) Trim(n uint32, epoch, upto uint64, rows iter.Seq2[[]byte, []byte]) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	s := l.shard(n)
 	l.check(s, epoch)
-	if upto > s.checkpointed {
+	durable := s.folded
+	if last := len(s.batches) - 1; last >= 0 {
+		durable = max(durable, s.batches[last].end())
+	}
+	if upto > min(s.checkpointed, durable) {
+		l.mu.Unlock()
 		return errTrim
 	}
-	collect(rows).apply(s.base)
-	for len(s.batches) > 0 && s.batches[0].end() <= upto {
-		s.batches = s.batches[1:]
+	if err := l.err; err != nil {
+		l.mu.Unlock()
+		return err
 	}
-	s.upto = upto
+	t := trim{rows: collect(rows), upto: upto}
+	s.trims = append(s.trims, t)
+	l.hand(op{apply: func(l *Log) {
+		s := l.shard(n)
+		t.rows.apply(s.base)
+		s.upto = upto
+		s.batches = from(s.batches, upto)
+		s.trims = s.trims[min(1, len(s.trims)):] // a crash has forgotten what it was seen to be
+	}})
 	return nil
 }
 
