@@ -403,3 +403,47 @@ func TestRouterStopsWithFullLog(t *testing.T) {
 		t.Errorf("Run returned %v", err)
 	}
 }
+
+// fullAtRest is a log that has no room for a checkpoint.
+type fullAtRest struct {
+	*shardtest.Log
+	room chan struct{}
+}
+
+func (l fullAtRest) Checkpoint(n uint32, epoch, folded uint64, rows iter.Seq2[[]byte, []byte]) {
+	<-l.room
+	l.Log.Checkpoint(n, epoch, folded, rows)
+}
+
+// TestRouterStopsWithFullLogAtRest: stopping does not wait longer than it may for
+// what it writes itself either, here the last checkpoint of a shard at rest.
+func TestRouterStopsWithFullLogAtRest(t *testing.T) {
+	log := fullAtRest{shardtest.NewLog(), make(chan struct{})}
+	r := NewRouter(shard.Config{}, 1, log)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(context.Background(), nil) }()
+	for ready := false; !ready; ready, _ = r.Ready() {
+		runtime.Gosched()
+	}
+	c := make(replies, 1)
+	r.Submit(t.Context(), "g", commit(1), c)
+	if got := (<-c).Code; got != group.None {
+		t.Fatalf("code %d", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.Stop(ctx) }()
+	select {
+	case err := <-stopped:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stop returned %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Stop does not return")
+	}
+	close(log.room)
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}

@@ -17,14 +17,27 @@ func (s *Shard) Stop(ctx context.Context) error { return s.end(ctx, true) }
 // Stop, but writes nothing more.
 func (s *Shard) Lose(ctx context.Context) error { return s.end(ctx, false) }
 
-// end stops the shard.
+// end stops the shard. It does not wait for a turn, or for its own last writes, that
+// hang in the log when ctx ends.
 func (s *Shard) end(ctx context.Context, ours bool) error {
-	if !s.takeTurn(ctx) {
+	ended := make(chan error, 1)
+	go func() {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		ended <- s.lastTurn(ctx, ours)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
 		s.in.enter(Closed)
 		s.refuseHeld()
 		return ctx.Err()
 	}
-	defer s.turn.Unlock()
+}
+
+// lastTurn is what end does with the turn.
+func (s *Shard) lastTurn(ctx context.Context, ours bool) error {
 	if !s.in.enter(Closed) {
 		return s.failure()
 	}
@@ -43,29 +56,6 @@ func (s *Shard) end(ctx context.Context, ours bool) error {
 	s.cfg.Listener.OnState(s.n, Closed, Load{}, err)
 	s.wakeUp()
 	return err
-}
-
-// takeTurn waits for the right to do turns, but not for a turn that hangs in the
-// log when ctx ends.
-func (s *Shard) takeTurn(ctx context.Context) bool {
-	if s.turn.TryLock() {
-		return true
-	}
-	taken := make(chan struct{})
-	go func() {
-		s.turn.Lock()
-		close(taken)
-	}()
-	select {
-	case <-taken:
-		return true
-	case <-ctx.Done():
-		go func() {
-			<-taken
-			s.turn.Unlock()
-		}()
-		return false
-	}
 }
 
 // stepRest steps what is left in the inbox and ends the sweeps.
