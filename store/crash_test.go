@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -121,6 +122,42 @@ func TestCommitCrash(t *testing.T) {
 				}
 				if got := get(t, again.Groups(), fmt.Sprintf("u%d", k)); got != u {
 					t.Errorf("round %d, %s: u%d = %q, u0 = %q", round, what, k, got, u)
+				}
+			}
+			mustClose(t, again)
+		}
+	}
+}
+
+// TestNoSyncPowerFailure: with NoSync a power failure takes back the last ops only,
+// over the ends of write-ahead logs too, and what is left can be opened.
+func TestNoSyncPowerFailure(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	o := memOptions(fs)
+	o.NoSync = true
+	s := mustOpen(t, o)
+	defer mustClose(t, s)
+	value := bytes.Repeat([]byte("v"), 1<<20)
+	for round := range 40 { // memTableBytes twice over
+		done := make(chan error, 1)
+		s.Groups().Committer.Submit(Op{Sync: true, Done: func(err error) { done <- err }, Write: func(b *Batch) {
+			b.Set(fmt.Appendf(nil, "k%03d", round), value)
+		}})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if round%10 != 9 {
+			continue
+		}
+		for what, crashed := range crashes(fs, uint64(round)) {
+			again := mustOpen(t, memOptions(crashed))
+			missing := -1
+			for k := range round + 1 {
+				switch there := get(t, again.Groups(), fmt.Sprintf("k%03d", k)) != ""; {
+				case !there && missing < 0:
+					missing = k
+				case there && missing >= 0:
+					t.Errorf("round %d, %s: op %d is there, op %d is not", round, what, k, missing)
 				}
 			}
 			mustClose(t, again)

@@ -24,7 +24,9 @@ type Options struct {
 	// created; 0 takes what an existing store has.
 	Shards uint32
 	// NoSync acknowledges writes without waiting for the disk (store.sync=false):
-	// a crash may then take back the last ones, but never one without the later.
+	// a crash, of the process too, may then take back the last ones, but never one
+	// without the later. Syncs must not be faked below Pebble instead: its write-ahead
+	// log says how far it was synced, and one that lies cannot be opened.
 	NoSync bool
 	// MinFreeBytes is store.min.free.bytes: with less free space than that,
 	// [Store.DiskLow] is true. 0 turns the guard off.
