@@ -55,6 +55,18 @@ func (g *liveGroup) start(c rig.MemberConfig, n int) {
 	}
 }
 
+// present waits until the group has n members, whatever its state.
+func (g *liveGroup) present(n int) {
+	g.t.Helper()
+	rig.Eventually(g.t, 20*time.Second, fmt.Sprintf("%d members are there", n), func() error {
+		described, err := g.adm.DescribeGroups(g.t.Context(), g.ledger.Group)
+		if err == nil && len(described[g.ledger.Group].Members) < n {
+			err = fmt.Errorf("there are %d", len(described[g.ledger.Group].Members))
+		}
+		return err
+	})
+}
+
 // settle waits until the group is Stable with n members, each partition has one owner,
 // the members agree, and no member has more than its share.
 func (g *liveGroup) settle(n int, timeout time.Duration) map[string][]int32 {
