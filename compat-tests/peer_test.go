@@ -250,14 +250,20 @@ func stable(t *testing.T, peers ...*peer) {
 	peers[0].join()
 	peers[0].sync(errNone, peers[0].id, "0")
 	for i := 1; i < len(peers); i++ {
-		peers[i].park()
-		for _, p := range peers[:i] {
-			p.ask()
-		}
-		for _, p := range peers[:i+1] {
-			p.joined()
-		}
+		joinLast(peers[:i+1]...)
 		syncAll(peers[:i+1]...)
+	}
+}
+
+// joinLast lets the last peer join a Stable group of the others, which rejoin.
+func joinLast(peers ...*peer) {
+	last := len(peers) - 1
+	peers[last].park()
+	for _, p := range peers[:last] {
+		p.ask()
+	}
+	for _, p := range peers {
+		p.joined()
 	}
 }
 

@@ -32,30 +32,16 @@ type election struct {
 	} `json:"master_identity"`
 }
 
-// elect lets the leader of a round sync with an empty list and returns what every
-// member was told.
+// elect lets the leader of the round that the last member starts sync with an empty
+// list, and returns what every member was told.
 func elect(t *testing.T, peers ...*peer) election {
 	t.Helper()
-	peers[0].join()
-	peers[0].sync(errNone, peers[0].id, "{}")
-	for i := 1; i < len(peers); i++ {
-		peers[i].park()
-		for _, p := range peers[:i] {
-			p.ask()
-		}
-		for _, p := range peers[:i+1] {
-			p.joined()
-		}
-		for _, p := range peers[1 : i+1] {
-			p.sendSync()
-		}
-		peers[0].sendSync()
-		if i < len(peers)-1 {
-			for _, p := range peers[:i+1] {
-				p.synced(errNone)
-			}
-		}
+	stable(t, peers[:len(peers)-1]...)
+	joinLast(peers...)
+	for _, p := range peers[1:] {
+		p.sendSync()
 	}
+	peers[0].sendSync()
 	var first string
 	for i, p := range peers {
 		got := p.synced(errNone)

@@ -56,14 +56,6 @@ type buildFunc func() kmsg.Response
 
 func (f buildFunc) Build() kmsg.Response { return f() }
 
-// NewCall returns a call that is not answered yet. wake is called, from any
-// goroutine and without blocking, when the answer of an awaited call is ready.
-func NewCall(s *Session, key, version int16, clientID string, msg kmsg.Request, wake func()) *Call {
-	c := new(Call)
-	c.Reset(s, key, version, clientID, msg, wake)
-	return c
-}
-
 // Reset makes c a new call, so that a connection can use its calls again. It is
 // allowed once the response of c was taken, when no part can be on its way any
 // more; never for an abandoned call.

@@ -23,7 +23,7 @@ func TestCallAnsweredAtOnce(t *testing.T) {
 		"no response": {(*Call).NoResponse, nil, ""},
 		"close":       {func(c *Call) { c.Close("why") }, nil, "why"},
 	} {
-		c := NewCall(&Session{}, 12, 0, "", nil, func() { t.Errorf("%s: wakes", name) })
+		c := newCall(&Session{}, 12, 0, "", nil, func() { t.Errorf("%s: wakes", name) })
 		if c.Ready() {
 			t.Errorf("%s: ready before it is handled", name)
 		}
@@ -40,7 +40,7 @@ func TestCallParts(t *testing.T) {
 	const parts = 50
 	woken := make(chan struct{}, 2)
 	var wakes atomic.Int32
-	c := NewCall(&Session{}, 15, 0, "", nil, func() { wakes.Add(1); woken <- struct{}{} })
+	c := newCall(&Session{}, 15, 0, "", nil, func() { wakes.Add(1); woken <- struct{}{} })
 	var stored [parts]int
 	c.Await(parts, func() kmsg.Response {
 		sum := 0
@@ -83,7 +83,7 @@ func TestCallResetBeforeTheWake(t *testing.T) {
 }
 
 func TestCallReset(t *testing.T) {
-	c := NewCall(&Session{}, 12, 0, "a", nil, nil)
+	c := newCall(&Session{}, 12, 0, "a", nil, nil)
 	abandoned := false
 	c.OnAbandon(func() { abandoned = true })
 	c.Close("why")
@@ -98,7 +98,7 @@ func TestCallReset(t *testing.T) {
 	if c.Abandon(); !abandoned {
 		t.Error("the handler is not told")
 	}
-	if NewCall(&Session{}, 9, 8, "b", nil, nil).Context() == nil {
+	if newCall(&Session{}, 9, 8, "b", nil, nil).Context() == nil {
 		t.Error("a session without a context has none")
 	}
 }

@@ -151,8 +151,8 @@ func (s *server) start(t testing.TB, version int16, req kmsg.Request) *Call {
 	if err := decoded.ReadFrom(frame); err != nil {
 		t.Fatalf("%T v%d: %v", req, version, err)
 	}
-	c := NewCall(s.session, req.Key(), version, s.client, decoded, func() {})
-	s.table.Find(req.Key()).Handle(c)
+	c := newCall(s.session, req.Key(), version, s.client, decoded, func() {})
+	find(s.table, req.Key()).Handle(c)
 	for i := range frame {
 		frame[i] = 0xee
 	}
@@ -224,3 +224,26 @@ func filled(key int16) kmsg.Request {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// newCall returns a call that is not answered yet. wake is called, from any
+// goroutine and without blocking, when the answer of an awaited call is ready.
+func newCall(s *Session, key, version int16, clientID string, msg kmsg.Request, wake func()) *Call {
+	c := new(Call)
+	c.Reset(s, key, version, clientID, msg, wake)
+	return c
+}
+
+// defaultTopicConfig has Kafka's defaults.
+func defaultTopicConfig() TopicConfig {
+	return TopicConfig{AutoCreate: true, NumPartitions: 1, FetchMaxBytes: 55 << 20, FetchSessionsMax: 1000}
+}
+
+// find returns the entry of an API key, nil if it is not served.
+func find(t *Table, key int16) *Entry {
+	for i := range t.Entries() {
+		if e := &t.Entries()[i]; e.Key == key {
+			return e
+		}
+	}
+	return nil
+}

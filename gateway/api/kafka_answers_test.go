@@ -298,8 +298,8 @@ func (p *handlerPeer) ask(req kmsg.Request) (kmsg.Response, bool) {
 		p.t.Fatal(err)
 	}
 	ready := make(chan struct{}, 1)
-	call := NewCall(p.session, req.Key(), req.GetVersion(), "script", decoded, func() { ready <- struct{}{} })
-	entry := p.table.Find(req.Key())
+	call := newCall(p.session, req.Key(), req.GetVersion(), "script", decoded, func() { ready <- struct{}{} })
+	entry := find(p.table, req.Key())
 	entry.Handle(call)
 	if !call.Ready() {
 		select {
@@ -343,7 +343,7 @@ func newTopicHandlers(t testing.TB) *TopicHandlers {
 			t.Error(err)
 		}
 	})
-	config := DefaultTopicConfig()
+	config := defaultTopicConfig()
 	return &TopicHandlers{
 		Config: config, Log: log, Auth: AllowAll{},
 		Cluster: NewClusterView(&Cluster{ID: "c", NodeID: 1, ControllerID: 1,

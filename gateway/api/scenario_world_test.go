@@ -92,8 +92,8 @@ func (w *world) send(version int16, req kmsg.Request) *waiting {
 	if err := decoded.ReadFrom(frame); err != nil {
 		w.t.Fatal(err)
 	}
-	p.call = NewCall(w.session, req.Key(), version, w.client, decoded, func() { close(p.ready) })
-	w.table.Find(req.Key()).Handle(p.call)
+	p.call = newCall(w.session, req.Key(), version, w.client, decoded, func() { close(p.ready) })
+	find(w.table, req.Key()).Handle(p.call)
 	for i := range frame {
 		frame[i] = 0xee
 	}

@@ -22,7 +22,6 @@ type Entry struct {
 type Table struct {
 	cluster *ClusterView
 	entries []Entry // by key
-	byKey   []*Entry
 	rows    []kmsg.ApiVersionsResponseApiKey
 }
 
@@ -43,19 +42,7 @@ func NewTable(cluster *ClusterView, entries ...Entry) *Table {
 		}
 		t.rows = append(t.rows, kmsg.ApiVersionsResponseApiKey{ApiKey: e.Key, MinVersion: e.Min, MaxVersion: e.Max})
 	}
-	t.byKey = make([]*Entry, t.entries[len(t.entries)-1].Key+1)
-	for i := range t.entries {
-		t.byKey[t.entries[i].Key] = &t.entries[i]
-	}
 	return t
-}
-
-// Find returns the entry of an API key, nil if it is not served.
-func (t *Table) Find(key int16) *Entry {
-	if key < 0 || int(key) >= len(t.byKey) {
-		return nil
-	}
-	return t.byKey[key]
 }
 
 // Entries returns all entries in order of their keys. The slice is shared.

@@ -23,11 +23,6 @@ type TopicConfig struct {
 	Effective map[string]string
 }
 
-// DefaultTopicConfig has Kafka's defaults.
-func DefaultTopicConfig() TopicConfig {
-	return TopicConfig{AutoCreate: true, NumPartitions: 1, FetchMaxBytes: 55 << 20, FetchSessionsMax: 1000}
-}
-
 // TopicHandlers serves the API keys of the embedded topics. The fields must be set
 // before Entries is called; none may change after.
 type TopicHandlers struct {

@@ -33,8 +33,8 @@ func newTopicClient(t testing.TB, edit ...func(*TopicHandlers)) *topicClient {
 func (c *topicClient) start(version int16, req kmsg.Request) (*Call, <-chan struct{}) {
 	ready := make(chan struct{}, 1)
 	req.SetVersion(version)
-	call := NewCall(c.s, req.Key(), version, "client", req, func() { ready <- struct{}{} })
-	c.table.Find(req.Key()).Handle(call)
+	call := newCall(c.s, req.Key(), version, "client", req, func() { ready <- struct{}{} })
+	find(c.table, req.Key()).Handle(call)
 	if call.Ready() && len(ready) == 0 {
 		ready <- struct{}{}
 	}
