@@ -86,11 +86,17 @@ var rules = map[string][]ban{
 	"gateway": {
 		{[]string{module + "/store/...", module + "/coordinator/group", pebble}, nil, "connections move frames; what is in them is the handlers' business"},
 	},
+	"gateway/memnet": {
+		{[]string{project}, nil, "a network knows nobody"},
+	},
 	"gateway/admin": {
 		{[]string{module + "/store/...", pebble}, nil, "it shows what others report to it"},
 	},
 	"cmd/rollcall": nil,
-	"cmd/rollcall/internal/config": {
+	"cmd/rollcall/node": {
+		{[]string{kmsg}, nil, "it puts parts together and speaks to nobody"},
+	},
+	"cmd/rollcall/config": {
 		{[]string{project}, []string{module + "/gateway"}, "the configuration knows keys, not who uses them; addresses are the gateway's"},
 	},
 }

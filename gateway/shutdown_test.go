@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/rollcall-mq/rollcall/gateway/memnet"
 	"go.uber.org/goleak"
 )
 
@@ -67,7 +68,7 @@ func TestShutdownWithHeldRequests(t *testing.T) {
 // What nobody answers is cut off when the time is over.
 func TestShutdownCutsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, newPipes(), nil)
+		s := newSite(t, memnet.Listen(), nil)
 		held, unread := s.dialPipe(t), s.dialPipe(t)
 		held.send(joinGroup(1))
 		call := s.desk.next(t)
@@ -96,13 +97,15 @@ func TestShutdownCutsOff(t *testing.T) {
 // When its context ends, Serve stops accepting, and the connections go on.
 func TestServeEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, newPipes(), nil)
-		other := newPipes()
+		s := newSite(t, memnet.Listen(), nil)
+		other := memnet.Listen()
 		ctx, cancel := context.WithCancel(context.Background())
 		served := make(chan error)
 		go func() { served <- s.Serve(ctx, "OTHER", other) }()
-		near, far := net.Pipe()
-		other.conns <- far
+		near, err := other.Dial(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer near.Close()
 		synctest.Wait()
 		cancel()
@@ -119,7 +122,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 // A listener that fails for good ends Serve with its error.
 func TestServeEndsWithItsListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, newPipes(), nil)
+		s := newSite(t, memnet.Listen(), nil)
 		s.ln.Close()
 		if err := <-s.served; errors.Is(err, ErrServerClosed) || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve returned %v", err)

@@ -4,53 +4,30 @@ import (
 	"bufio"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/rollcall-mq/rollcall/gateway/memnet"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// pipes is a listener in memory: bubbles cannot wait for sockets.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case nc := <-p.conns:
-		return nc, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-// dialPipe connects to a server that listens on pipes.
+// dialPipe connects to a server in memory.
 func (s *site) dialPipe(t *testing.T) *client {
-	near, far := net.Pipe()
-	s.ln.(*pipes).conns <- far
+	near, err := s.ln.(*memnet.Listener).Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { near.Close() })
 	return &client{t, near, bufio.NewReader(near)}
 }
 
-// bubble runs a test with a server on pipes in virtual time.
+// bubble runs a test with a server in memory in virtual time.
 func bubble(t *testing.T, change func(*Config), f func(t *testing.T, s *site)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, newPipes(), change)
+		s := newSite(t, memnet.Listen(), change)
 		f(t, s)
 		s.stop(t)
 	})
@@ -217,7 +194,7 @@ func TestMaxConnections(t *testing.T) {
 
 // flaky fails to accept now and then.
 type flaky struct {
-	*pipes
+	*memnet.Listener
 	failures int
 }
 
@@ -225,16 +202,18 @@ func (f *flaky) Accept() (net.Conn, error) {
 	if f.failures--; f.failures >= 0 {
 		return nil, &net.OpError{Op: "accept", Err: net.UnknownNetworkError("no file descriptors")}
 	}
-	return f.pipes.Accept()
+	return f.Listener.Accept()
 }
 
 func TestAcceptBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPipes()
+		p := memnet.Listen()
 		s := newSite(t, &flaky{p, 10}, nil)
 		elapses(t, 2*time.Second, 5*time.Second, func() { // 5+10+…+640 ms, then seconds
-			near, far := net.Pipe()
-			p.conns <- far
+			near, err := p.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
 			near.Close()
 		})
 		if n := s.logs.FilterMessage("accept failed").Len(); n != 10 {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 )
 
 // keyFlags are the flags that set configuration keys.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 )
 
 // Exit codes.

@@ -13,7 +13,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/node"
 )
 
 // stopTimeout bounds the time from the signal to the exit, with some of the 5 s
@@ -63,8 +64,8 @@ func logConfiguration(c *config.Config, log *zap.Logger) {
 // stops it. stopping is called when the stop begins: from then on a second signal
 // ends the process at once.
 func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Logger, stopping func()) error {
-	n, err := start(ctx, c, log)
-	if errors.Is(err, errInterrupted) {
+	n, err := node.Start(ctx, node.Options{Config: c, Version: versionName(), Log: log})
+	if errors.Is(err, node.ErrInterrupted) {
 		log.Info("stopped", zap.String("reason", err.Error()))
 		return nil
 	}
@@ -75,7 +76,7 @@ func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Lo
 		log.Warn("configuration", zap.String("warning", w))
 	}
 	logConfiguration(c, log)
-	failed := n.run()
+	failed := n.Run()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", zap.String("reason", "signal"))
@@ -85,7 +86,7 @@ func serve(ctx context.Context, c *config.Config, warnings []string, log *zap.Lo
 	stopping()
 	deadline, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	if stopErr := n.stop(deadline); err == nil {
+	if stopErr := n.Stop(deadline); err == nil {
 		err = stopErr
 	}
 	if err == nil {

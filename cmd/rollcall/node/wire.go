@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/coordinator"
 	"github.com/rollcall-mq/rollcall/coordinator/assignor"
 	"github.com/rollcall-mq/rollcall/coordinator/group"
@@ -20,14 +20,15 @@ import (
 )
 
 // open opens the data directory, makes the coordinator over it and reads the topics.
-func (n *node) open(c *config.Config) (err error) {
+func (n *Node) open(c *config.Config) (err error) {
 	commits := n.metrics.Store()
 	if n.store, err = store.Open(store.Options{
 		Dir:          c.DataDir,
+		FS:           n.opts.FS,
 		Shards:       c.OffsetsShards,
 		NoSync:       !c.StoreSync,
 		MinFreeBytes: c.StoreMinFreeBytes,
-		Version:      versionName(),
+		Version:      n.opts.Version,
 		Logger:       storeLogger(n.log),
 		Observe:      func(name string, k store.Commit) { commits.OnCommit(name, k.Ops, k.Bytes, k.Took) },
 	}); err != nil {
@@ -67,7 +68,7 @@ func topicDeleted(groups coordinator.Groups, name string, id group.TopicID) {
 }
 
 // shardConfig is the coordinator's part of the configuration.
-func (n *node) shardConfig(c *config.Config) shard.Config {
+func (n *Node) shardConfig(c *config.Config) shard.Config {
 	return shard.Config{
 		Group: group.Config{
 			InitialRebalanceDelay: group.Time(c.InitialRebalanceDelay.Milliseconds()),
@@ -85,13 +86,13 @@ func (n *node) shardConfig(c *config.Config) shard.Config {
 	}
 }
 
-func (n *node) topicID(name string) (group.TopicID, bool) {
+func (n *Node) topicID(name string) (group.TopicID, bool) {
 	id, _, ok := n.topics.Lookup(name)
 	return id, ok
 }
 
 // wire makes the servers.
-func (n *node) wire(c *config.Config) (err error) {
+func (n *Node) wire(c *config.Config) (err error) {
 	cluster := n.cluster(c)
 	auth := api.AllowAll{}
 	handlers := &api.Handlers{
@@ -132,7 +133,7 @@ func (n *node) wire(c *config.Config) (err error) {
 }
 
 // releaseHeld makes the coordinator and the topics answer all that they hold.
-func (n *node) releaseHeld(ctx context.Context) {
+func (n *Node) releaseHeld(ctx context.Context) {
 	n.topics.Release()
 	if err := n.router.Stop(ctx); err != nil {
 		n.log.Error("coordinator not stopped cleanly", zap.Error(err))
@@ -140,7 +141,7 @@ func (n *node) releaseHeld(ctx context.Context) {
 }
 
 // cluster is what clients are told of the nodes: this one.
-func (n *node) cluster(c *config.Config) *api.ClusterView {
+func (n *Node) cluster(c *config.Config) *api.ClusterView {
 	self := api.Node{ID: c.NodeID}
 	for _, l := range n.listeners {
 		self.Endpoints = append(self.Endpoints, api.Endpoint{Listener: l.name, Host: l.advertised.Host, Port: int32(l.advertised.Port)})

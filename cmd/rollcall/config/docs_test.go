@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/configuration.md from the table of keys")
 
-const docFile = "../../../../docs/configuration.md"
+const docFile = "../../../docs/configuration.md"
 
 // TestDocumentation keeps docs/configuration.md equal to the table of keys.
 func TestDocumentation(t *testing.T) {
@@ -27,7 +27,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/configuration.md is not what the table of keys says; run: go test ./cmd/rollcall/internal/config -run Documentation -update")
+		t.Errorf("docs/configuration.md is not what the table of keys says; run: go test ./cmd/rollcall/config -run Documentation -update")
 	}
 }
 
@@ -35,7 +35,7 @@ func document() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-<!-- Made from the table in cmd/rollcall/internal/config/keys.go; a test compares. -->
+<!-- Made from the table in cmd/rollcall/config/keys.go; a test compares. -->
 
 Keys have Kafka's names and, unless said otherwise, Kafka's defaults. A value comes from the first of these that has one:
 

@@ -1,4 +1,8 @@
-package main
+// Package node puts the parts of a standalone gateway together: the data directory,
+// the coordinator, the topics, the listeners and HTTP, and starts and stops them in
+// order. It decides nothing. The command runs one in a process; tests run many, also
+// on a file system and a network of their own.
+package node
 
 import (
 	"context"
@@ -8,9 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 
-	"github.com/rollcall-mq/rollcall/cmd/rollcall/internal/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/coordinator"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
@@ -18,8 +23,24 @@ import (
 	"github.com/rollcall-mq/rollcall/store/topics"
 )
 
-// node is everything that runs, in the order in which it is started.
-type node struct {
+// Options says what to start.
+type Options struct {
+	// Config is the checked configuration.
+	Config *config.Config
+	// Version is the version of Rollcall, for the store and the metrics.
+	Version string
+	// Log takes everything that happens.
+	Log *zap.Logger
+	// FS is where the data directory is; nil is the disk.
+	FS vfs.FS
+	// Listen opens an entry of listeners; nil is [gateway.Listen], TCP. HTTP is
+	// always TCP.
+	Listen func(context.Context, gateway.Endpoint) (net.Listener, error)
+}
+
+// Node is everything that runs, in the order in which it is started.
+type Node struct {
+	opts    Options
 	log     *zap.Logger
 	metrics *admin.Metrics
 
@@ -40,6 +61,8 @@ type node struct {
 	started atomic.Bool
 	// failed has the error of the first part that failed.
 	failed chan error
+	// stopped is closed when Stop is done.
+	stopped chan struct{}
 }
 
 // kafkaListener is one entry of listeners that is open.
@@ -50,19 +73,25 @@ type kafkaListener struct {
 	advertised gateway.Endpoint
 }
 
-// errInterrupted is what start fails with when it is not wanted any more.
-var errInterrupted = errors.New("interrupted while starting")
+// ErrInterrupted is what [Start] fails with when its context ends.
+var ErrInterrupted = errors.New("interrupted while starting")
 
-// start takes what can be refused first, the addresses, and then what leaves
+// Start takes what can be refused first, the addresses, and then what leaves
 // traces on the disk, so that a start that fails changes nothing. If ctx ends
 // meanwhile it is left where it is: the disk may hang, and whatever state a start
 // leaves there the next one completes.
-func start(ctx context.Context, c *config.Config, log *zap.Logger) (*node, error) {
-	n := &node{log: log, metrics: admin.NewMetrics(versionName()), failed: make(chan error, 1)}
+func Start(ctx context.Context, o Options) (*Node, error) {
+	if o.Listen == nil {
+		o.Listen = gateway.Listen
+	}
+	n := &Node{
+		opts: o, log: o.Log, metrics: admin.NewMetrics(o.Version),
+		failed: make(chan error, 1), stopped: make(chan struct{}),
+	}
 	done := make(chan error, 1)
 	go func() {
 		for _, step := range []func(*config.Config) error{n.listen, n.open, n.wire} {
-			if err := step(c); err != nil {
+			if err := step(o.Config); err != nil {
 				done <- errors.Join(err, n.close())
 				return
 			}
@@ -73,23 +102,23 @@ func start(ctx context.Context, c *config.Config, log *zap.Logger) (*node, error
 	case err := <-done:
 		return n, err
 	case <-ctx.Done():
-		return nil, errInterrupted
+		return nil, ErrInterrupted
 	}
 }
 
 // listen opens the addresses. Only HTTP is accepted yet.
-func (n *node) listen(c *config.Config) (err error) {
+func (n *Node) listen(c *config.Config) (err error) {
 	if c.AdminListen != "" {
 		if n.http, err = net.Listen("tcp", c.AdminListen); err != nil {
 			return fmt.Errorf("admin.listen: %w; choose another address, or end the process that uses it", err)
 		}
 	}
 	n.admin = admin.NewServer(admin.Config{
-		Token: c.AdminToken, Ready: n.ready, Metrics: n.metrics.Handler(n.log), Log: n.log,
+		Token: c.AdminToken, Ready: n.Ready, Metrics: n.metrics.Handler(n.log), Log: n.log,
 	})
 	bound := make([]gateway.Endpoint, len(c.Listeners))
 	for i, e := range c.Listeners {
-		l, err := gateway.Listen(context.Background(), e)
+		l, err := n.opts.Listen(context.Background(), e)
 		if err != nil {
 			return fmt.Errorf("listeners: %w; choose another address, or end the process that uses it", err)
 		}
@@ -109,19 +138,23 @@ func (n *node) listen(c *config.Config) (err error) {
 	return nil
 }
 
-// ready tells whether clients can be served, for /readyz.
-func (n *node) ready() (ready bool, reason string) {
+// Ready tells whether clients can be served and, if not, why: what /readyz says.
+func (n *Node) Ready() (ready bool, reason string) {
 	if !n.started.Load() {
 		return false, "the data directory is being opened"
 	}
 	return n.router.Ready()
 }
 
-// run starts serving; the channel gets the error of the first part that fails.
-func (n *node) run() <-chan error {
+// Run starts serving; the channel gets the error of the first part that fails.
+func (n *Node) Run() <-chan error {
 	n.watch(func() error {
-		<-n.store.Failed()
-		return n.store.Err()
+		select {
+		case <-n.store.Failed():
+			return n.store.Err()
+		case <-n.stopped:
+			return nil
+		}
 	})
 	n.watch(func() error { return n.router.Run(context.Background(), nil) })
 	n.trimming.Go(n.trim)
@@ -137,7 +170,7 @@ func (n *node) run() <-chan error {
 }
 
 // watch runs a part and reports its failure, if it is the first.
-func (n *node) watch(part func() error) {
+func (n *Node) watch(part func() error) {
 	go func() {
 		err := part()
 		if err == nil || errors.Is(err, gateway.ErrServerClosed) {
@@ -150,9 +183,10 @@ func (n *node) watch(part func() error) {
 	}()
 }
 
-// stop ends everything in the reverse order of its start: no more requests, answers
+// Stop ends everything in the reverse order of its start: no more requests, answers
 // to those that are held, the last sync. It takes no longer than ctx, by much.
-func (n *node) stop(ctx context.Context) error {
+func (n *Node) Stop(ctx context.Context) error {
+	defer close(n.stopped)
 	n.stopTrim()
 	err := n.kafka.Shutdown(ctx)
 	n.admin.Shutdown(ctx)
@@ -161,7 +195,7 @@ func (n *node) stop(ctx context.Context) error {
 }
 
 // close lets go of what start took; it may be half of it.
-func (n *node) close() error {
+func (n *Node) close() error {
 	for _, l := range n.listeners {
 		_ = l.Close() // the server has closed it already, if there was one
 	}
