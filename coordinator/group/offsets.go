@@ -97,12 +97,56 @@ func (o *offsets) open(name string) *topicOffsets {
 	case o.index != nil:
 		o.index[name] = t
 	case len(o.topics) >= topicIndexMin:
-		o.index = make(map[string]*topicOffsets, 2*topicIndexMin)
-		for _, t := range o.topics {
-			o.index[t.name] = t
-		}
+		o.makeIndex()
 	}
 	return t
+}
+
+// openAll makes those topics of a record that have to be made, many at once:
+// opening them one by one would move what is there for each.
+func (o *offsets) openAll(topics []OffsetsTopic) {
+	if len(topics) < topicIndexMin {
+		return // each will be opened when its turn comes
+	}
+	if o.index == nil {
+		o.makeIndex()
+	}
+	var fresh []*topicOffsets
+	for i := range topics {
+		name := topics[i].Name
+		if len(topics[i].Partitions) > 0 && o.index[name] == nil {
+			t := &topicOffsets{name: name}
+			fresh = append(fresh, t)
+			o.index[name] = t
+		}
+	}
+	byName := func(a, b *topicOffsets) int { return strings.Compare(a.name, b.name) }
+	slices.SortFunc(fresh, byName)
+	o.topics = merge(o.topics, fresh, byName)
+}
+
+func (o *offsets) makeIndex() {
+	o.index = make(map[string]*topicOffsets, max(2*topicIndexMin, len(o.topics)))
+	for _, t := range o.topics {
+		o.index[t.name] = t
+	}
+}
+
+// merge puts the elements of more into list; both are sorted, and have no element
+// in common.
+func merge[T any](list, more []T, compare func(a, b T) int) []T {
+	i, j := len(list)-1, len(more)-1
+	list = append(list, more...)
+	for k := len(list) - 1; j >= 0; k-- {
+		if i >= 0 && compare(list[i], more[j]) > 0 {
+			list[k] = list[i]
+			i--
+		} else {
+			list[k] = more[j]
+			j--
+		}
+	}
+	return list
 }
 
 // dropEmptied forgets the topics that have no offsets any more.
@@ -151,20 +195,54 @@ func (t *topicOffsets) search(partition int32) (int, bool) {
 	})
 }
 
-// set stores an offset and tells whether the partition had none before.
-func (t *topicOffsets) set(id TopicID, p *OffsetsPartition) (added bool) {
-	i, found := t.search(p.Partition)
-	if !found {
-		t.entries = slices.Insert(t.entries, i, offsetEntry{partition: p.Partition})
+// set stores offsets of a record and returns how many partitions had none before.
+func (t *topicOffsets) set(id TopicID, partitions []OffsetsPartition) (added int) {
+	before := len(t.entries)
+	for i := range partitions {
+		at, found := t.search(partitions[i].Partition)
+		if !found {
+			t.makeRoom(at, partitions[i:])
+			at, _ = t.search(partitions[i].Partition)
+		}
+		if before == 0 || len(t.entries) == 1 {
+			t.id = id // no other entry relies on the id that was there
+		}
+		t.store(&t.entries[at], id, &partitions[i])
 	}
-	if len(t.entries) == 1 {
-		t.id = id
+	return len(t.entries) - before
+}
+
+// makeRoom makes empty entries for the partitions that have none, of which the first
+// is one whose place is at: all of them at once, since a request may name thousands
+// in any order.
+func (t *topicOffsets) makeRoom(at int, partitions []OffsetsPartition) {
+	if len(partitions) == 1 {
+		t.entries = slices.Insert(t.entries, at, offsetEntry{partition: partitions[0].Partition})
+		return
 	}
-	e := &t.entries[i]
+	fresh := make([]offsetEntry, 0, len(partitions))
+	for i := range partitions {
+		if _, found := t.search(partitions[i].Partition); !found {
+			fresh = append(fresh, offsetEntry{partition: partitions[i].Partition})
+		}
+	}
+	byPartition := func(a, b offsetEntry) int { return cmp.Compare(a.partition, b.partition) }
+	slices.SortFunc(fresh, byPartition)
+	fresh = slices.CompactFunc(fresh, func(a, b offsetEntry) bool { return a.partition == b.partition })
+	if len(t.entries) == 0 {
+		t.entries = fresh
+		t.shrink()
+		return
+	}
+	t.entries = merge(t.entries, fresh, byPartition)
+}
+
+// store makes e the offset that a record says.
+func (t *topicOffsets) store(e *offsetEntry, id TopicID, p *OffsetsPartition) {
 	e.leaderEpoch, e.offset, e.commit = p.LeaderEpoch, p.Offset, p.Commit
 	if p.Metadata == "" && p.Expire == -1 && id == t.id {
 		e.rare = nil
-		return !found
+		return
 	}
 	if e.rare == nil {
 		e.rare = new(rareOffset)
@@ -173,7 +251,6 @@ func (t *topicOffsets) set(id TopicID, p *OffsetsPartition) (added bool) {
 	if id != t.id {
 		e.rare.id, e.rare.hasID = id, true
 	}
-	return !found
 }
 
 // topicID returns the topic id that an entry of t was committed for.
@@ -205,19 +282,12 @@ func (m *Machine) applyOffsets(rec *Record) {
 		if len(topic.Partitions) == 0 {
 			continue
 		}
-		t := m.off.open(topic.Name)
-		first := len(t.entries) == 0
-		if first {
-			t.entries = make([]offsetEntry, 0, len(topic.Partitions))
+		t := m.off.lookup(topic.Name)
+		if t == nil {
+			m.off.openAll(rec.Offsets[i:])
+			t = m.off.open(topic.Name)
 		}
-		for j := range topic.Partitions {
-			if t.set(topic.ID, &topic.Partitions[j]) {
-				m.off.count++
-			}
-		}
-		if first {
-			t.shrink()
-		}
+		m.off.count += t.set(topic.ID, topic.Partitions)
 		m.off.touch(t)
 	}
 }
@@ -236,18 +306,29 @@ func (m *Machine) applyOffsetsDeleted(rec *Record) {
 	}
 }
 
-// remove removes partitions and returns how many had an offset. It goes from
-// behind, since records list partitions in order: removing all moves nothing.
+// remove removes partitions, named in any order, and returns how many had an offset.
 func (t *topicOffsets) remove(partitions []OffsetsPartition) int {
-	before := len(t.entries)
-	for j := len(partitions) - 1; j >= 0; j-- {
-		if i, ok := t.search(partitions[j].Partition); ok {
-			t.entries = slices.Delete(t.entries, i, i+1)
+	drop := make([]int, 0, len(partitions))
+	for i := range partitions {
+		if at, ok := t.search(partitions[i].Partition); ok {
+			drop = append(drop, at)
 		}
 	}
-	removed := before - len(t.entries)
+	slices.Sort(drop)
+	drop = slices.Compact(drop)
+	// What is between two of them moves up together: nothing moves twice.
+	for i, at := range drop {
+		end := len(t.entries)
+		if i+1 < len(drop) {
+			end = drop[i+1]
+		}
+		copy(t.entries[at-i:], t.entries[at+1:end])
+	}
+	kept := len(t.entries) - len(drop)
+	clear(t.entries[kept:])
+	t.entries = t.entries[:kept]
 	t.shrink()
-	return removed
+	return len(drop)
 }
 
 // shrink gives back memory that is mostly unused.
