@@ -92,6 +92,9 @@ var rules = map[string][]ban{
 	"gateway/admin": {
 		{[]string{module + "/store/...", pebble}, nil, "it shows what others report to it"},
 	},
+	"gateway/admin/rest": {
+		{[]string{module + "/store/...", pebble, module + "/gateway", module + "/cmd/..."}, nil, "HTTP is another way to the coordinator and the handlers, not to what is below them"},
+	},
 	"cmd/rollcall": nil,
 	"cmd/rollcall/node": {
 		{[]string{kmsg}, nil, "it puts parts together and speaks to nobody"},

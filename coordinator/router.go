@@ -30,6 +30,9 @@ type Groups interface {
 	// be seen. done is called once a shard, from any goroutine.
 	Each(ctx context.Context, mk func() group.Event, done func(shard uint32, code group.Code, replies []group.Reply))
 
+	// EachIn is Each for the groups of one shard.
+	EachIn(ctx context.Context, shard uint32, mk func() group.Event, done func(shard uint32, code group.Code, replies []group.Reply))
+
 	// Shards is offsets.topic.num.partitions of the store.
 	Shards() uint32
 
@@ -272,12 +275,18 @@ func (r *Router) shard(n uint32) (*shard.Shard, group.Code) {
 // Each implements [Groups].
 func (r *Router) Each(ctx context.Context, mk func() group.Event, done func(shard uint32, code group.Code, replies []group.Reply)) {
 	for n := range r.n {
-		if s, code := r.shard(n); code != group.None {
-			done(n, code, nil)
-		} else {
-			s.Each(ctx, mk, done)
-		}
+		r.EachIn(ctx, n, mk, done)
 	}
+}
+
+// EachIn implements [Groups].
+func (r *Router) EachIn(ctx context.Context, n uint32, mk func() group.Event, done func(shard uint32, code group.Code, replies []group.Reply)) {
+	s, code := r.shard(n)
+	if code != group.None {
+		done(n, code, nil)
+		return
+	}
+	s.Each(ctx, mk, done)
 }
 
 // Shards implements [Groups].

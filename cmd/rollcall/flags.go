@@ -14,7 +14,7 @@ var keyFlags = []struct{ flag, key, value, usage string }{
 	{"data-dir", "data.dir", "DIR", "where state is kept"},
 	{"listen", "listeners", "HOST:PORT", "where Kafka clients connect"},
 	{"advertise", "advertised.listeners", "HOST:PORT", "what clients are told to connect to"},
-	{"admin", "admin.listen", "HOST:PORT", "where health and metrics are served over HTTP"},
+	{"admin", "admin.listen", "HOST:PORT", "where health, metrics and administration are served over HTTP"},
 	{"log-format", "log.format", "console|json", "how log lines are written"},
 }
 

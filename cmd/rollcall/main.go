@@ -16,7 +16,7 @@ import (
 
 // Exit codes.
 const (
-	exitFailed = 1 // it could not start, failed while running, or is not ready (check)
+	exitFailed = 1 // it could not start, failed while running, is not ready (check), or was refused
 	exitUsage  = 2 // the command line or the configuration is wrong
 )
 
@@ -52,8 +52,9 @@ func rootCommand() *cobra.Command {
 		Short: "A Kafka wire-protocol gateway: consumer groups, committed offsets and topics in one process",
 		Long: `A Kafka wire-protocol gateway: consumer groups, committed offsets and topics in one process.
 
-Exit codes: 0 done; 1 it could not start, failed while running, or is not ready
-(check); 2 the command line or the configuration is wrong.`,
+Exit codes: 0 done; 1 it could not start, failed while running, is not ready
+(check), or the gateway refused or was not reached; 2 the command line or the
+configuration is wrong.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -68,7 +69,7 @@ Exit codes: 0 done; 1 it could not start, failed while running, or is not ready
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), checkCommand(), configCommand(), versionCommand())
+	root.AddCommand(serveCommand(), checkCommand(), configCommand(), groupCommand(), topicCommand(), versionCommand())
 	return root
 }
 
@@ -76,6 +77,14 @@ Exit codes: 0 done; 1 it could not start, failed while running, or is not ready
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected %q; see %s --help", args[0], cmd.CommandPath())}
+	}
+	return nil
+}
+
+// someArgs refuses a command line without arguments.
+func someArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError{fmt.Errorf("%s wants %s; see %s --help", cmd.CommandPath(), strings.TrimPrefix(cmd.Use, cmd.Name()+" "), cmd.CommandPath())}
 	}
 	return nil
 }

@@ -55,5 +55,9 @@ func (m *Machine) stepList(ev *List) {
 		return
 	}
 	m.note(D4, "", "list")
-	m.reply(ev.Req, None, &ListReply{GroupID: m.id, ProtocolType: m.protocolType(), State: m.state()})
+	r := &ListReply{GroupID: m.id, ProtocolType: m.protocolType(), State: m.state(), Offsets: m.off.count}
+	if m.live != nil {
+		r.Members = len(m.live.members)
+	}
+	m.reply(ev.Req, None, r)
 }

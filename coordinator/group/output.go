@@ -113,6 +113,9 @@ type ListReply struct {
 	GroupID      string
 	ProtocolType string
 	State        State
+	// Members is how many there are, Offsets how many partitions have a committed
+	// offset.
+	Members, Offsets int
 }
 
 func (*JoinReply) body()          {}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,6 +42,8 @@ type Config struct {
 type Server struct {
 	http *http.Server
 	log  *zap.Logger
+	// rest serves what is below /v1/; nil until it is known.
+	rest atomic.Pointer[http.Handler]
 }
 
 // NewServer returns a server that does not listen yet.
@@ -56,18 +59,68 @@ func NewServer(c Config) *Server {
 	})
 	mux.Handle("GET /metrics", guard(c.Token, c.Metrics))
 	mux.Handle("/", guard(c.Token, http.NotFoundHandler()))
-	return &Server{
-		log: c.Log,
-		http: &http.Server{
-			Handler:           mux,
-			ReadHeaderTimeout: headerTimeout,
-			ReadTimeout:       readTimeout,
-			WriteTimeout:      writeTimeout,
-			IdleTimeout:       idleTimeout,
-			MaxHeaderBytes:    headerBytesMax,
-			ErrorLog:          zap.NewStdLog(c.Log.Named("http")),
-		},
+	s := &Server{log: c.Log}
+	mux.Handle("/v1/", guard(c.Token, fromPrograms(c.Token == "", http.HandlerFunc(s.serveREST))))
+	s.http = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerBytesMax,
+		ErrorLog:          zap.NewStdLog(c.Log.Named("http")),
 	}
+	return s
+}
+
+// HandleREST gives the server what serves the paths below /v1/. Before, they are
+// answered with 503.
+func (s *Server) HandleREST(h http.Handler) { s.rest.Store(&h) }
+
+func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
+	h := s.rest.Load()
+	if h == nil {
+		say(w, http.StatusServiceUnavailable, "the data directory is being opened")
+		return
+	}
+	// What takes long here works all the time, so only a client that does not read
+	// is cut off.
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err == nil {
+		w = &patient{ResponseWriter: w}
+	}
+	(*h).ServeHTTP(w, r)
+}
+
+// patient gives every write its own time.
+type patient struct{ http.ResponseWriter }
+
+// Write implements [io.Writer].
+func (p *patient) Write(b []byte) (int, error) {
+	if err := http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for [http.ResponseController].
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// fromPrograms refuses what a browser sends for a page of somebody else's: requests
+// from another origin, and, where no token protects, names that need not be this
+// machine's (DNS rebinding).
+func fromPrograms(open bool, next http.Handler) http.Handler {
+	checked := http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if open && host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
+			say(w, http.StatusForbidden, "without admin.token this address is asked by its IP address or as localhost")
+			return
+		}
+		checked.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on l until Shutdown, and then returns nil.

@@ -86,3 +86,38 @@ func TestOnlyGet(t *testing.T) {
 		t.Errorf("POST /readyz: %d", w.Code)
 	}
 }
+
+// TestForeignOrigin has what is answered to pages of other sites: nothing.
+func TestForeignOrigin(t *testing.T) {
+	for _, test := range []struct {
+		token, method, host, origin string
+		status                      int
+	}{
+		{"", http.MethodGet, "127.0.0.1:9640", "", http.StatusOK},
+		{"", http.MethodGet, "[::1]:9640", "", http.StatusOK},
+		{"", http.MethodGet, "localhost:9640", "", http.StatusOK},
+		{"", http.MethodGet, "localhost", "", http.StatusOK},
+		{"", http.MethodGet, "rebound.example:9640", "", http.StatusForbidden},
+		{"s3cret", http.MethodGet, "gateway.example:9640", "", http.StatusOK},
+		{"", http.MethodDelete, "127.0.0.1:9640", "", http.StatusOK},
+		{"", http.MethodDelete, "127.0.0.1:9640", "http://127.0.0.1:9640", http.StatusOK},
+		{"", http.MethodDelete, "127.0.0.1:9640", "http://page.example", http.StatusForbidden},
+	} {
+		s := newTestServer(test.token, "")
+		s.HandleREST(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "done") }))
+		r := httptest.NewRequest(test.method, "/v1/groups/g", nil)
+		r.Host = test.host
+		r.Header.Set("Authorization", "Bearer "+test.token)
+		if test.origin != "" {
+			r.Header.Set("Origin", test.origin)
+		}
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, r)
+		if w.Code != test.status {
+			t.Errorf("%+v: %d", test, w.Code)
+		}
+	}
+	if status, _ := get(t, newTestServer("", ""), "http://127.0.0.1/v1/groups", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("before it is known what serves /v1/: %d", status)
+	}
+}

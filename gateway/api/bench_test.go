@@ -33,7 +33,7 @@ func (f *fetchGroups) Submit(_ context.Context, _ string, _ group.Event, sink sh
 func benchmark(b *testing.B, s *server, req kmsg.Request) {
 	frame := req.AppendTo(nil)
 	key, version := req.Key(), req.GetVersion()
-	entry := find(s.table, key)
+	entry := s.table.entry(key)
 	wake := func() {}
 	decode := func() kmsg.Request {
 		r := kmsg.RequestForKey(key)
@@ -119,7 +119,7 @@ func TestHotHandlersAllocateLittle(t *testing.T) {
 	}{{benchHeartbeat(), 1}, {benchCommit(1), 3}, {benchCommit(10), 5}} {
 		got := testing.AllocsPerRun(100, func() {
 			c.Reset(s.session, tc.req.Key(), tc.req.GetVersion(), "client", tc.req, wake)
-			find(s.table, tc.req.Key()).Handle(c)
+			s.table.entry(tc.req.Key()).Handle(c)
 			resp, _ := c.Response()
 			buf = resp.AppendTo(buf[:0])
 		})

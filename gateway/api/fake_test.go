@@ -34,10 +34,14 @@ func (f *fakeGroups) Submit(_ context.Context, id string, ev group.Event, sink s
 }
 
 func (f *fakeGroups) Each(_ context.Context, mk func() group.Event, done func(uint32, group.Code, []group.Reply)) {
-	for i, s := range f.list {
-		f.asked = append(f.asked, asked{"", mk()})
-		done(uint32(i), s.code, s.replies)
+	for i := range f.list {
+		f.EachIn(context.Background(), uint32(i), mk, done)
 	}
+}
+
+func (f *fakeGroups) EachIn(_ context.Context, n uint32, mk func() group.Event, done func(uint32, group.Code, []group.Reply)) {
+	f.asked = append(f.asked, asked{"", mk()})
+	done(n, f.list[n].code, f.list[n].replies)
 }
 
 func (f *fakeGroups) Shards() uint32 { return uint32(len(f.list)) }
@@ -152,7 +156,7 @@ func (s *server) start(t testing.TB, version int16, req kmsg.Request) *Call {
 		t.Fatalf("%T v%d: %v", req, version, err)
 	}
 	c := newCall(s.session, req.Key(), version, s.client, decoded, func() {})
-	find(s.table, req.Key()).Handle(c)
+	s.table.entry(req.Key()).Handle(c)
 	for i := range frame {
 		frame[i] = 0xee
 	}
@@ -236,14 +240,4 @@ func newCall(s *Session, key, version int16, clientID string, msg kmsg.Request, 
 // defaultTopicConfig has Kafka's defaults.
 func defaultTopicConfig() TopicConfig {
 	return TopicConfig{AutoCreate: true, NumPartitions: 1, FetchMaxBytes: 55 << 20, FetchSessionsMax: 1000}
-}
-
-// find returns the entry of an API key, nil if it is not served.
-func find(t *Table, key int16) *Entry {
-	for i := range t.Entries() {
-		if e := &t.Entries()[i]; e.Key == key {
-			return e
-		}
-	}
-	return nil
 }

@@ -299,7 +299,7 @@ func (p *handlerPeer) ask(req kmsg.Request) (kmsg.Response, bool) {
 	}
 	ready := make(chan struct{}, 1)
 	call := newCall(p.session, req.Key(), req.GetVersion(), "script", decoded, func() { ready <- struct{}{} })
-	entry := find(p.table, req.Key())
+	entry := p.table.entry(req.Key())
 	entry.Handle(call)
 	if !call.Ready() {
 		select {

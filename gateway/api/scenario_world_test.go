@@ -93,7 +93,7 @@ func (w *world) send(version int16, req kmsg.Request) *waiting {
 		w.t.Fatal(err)
 	}
 	p.call = newCall(w.session, req.Key(), version, w.client, decoded, func() { close(p.ready) })
-	find(w.table, req.Key()).Handle(p.call)
+	w.table.entry(req.Key()).Handle(p.call)
 	for i := range frame {
 		frame[i] = 0xee
 	}

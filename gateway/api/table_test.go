@@ -132,7 +132,7 @@ func TestS0_3_B105_GroupIDs(t *testing.T) {
 	emptyIsLegal := map[int16]bool{8: true, 9: true, 15: true, 42: true}
 	ids := []string{"", "a/b", "..", ":", " ", "\xff\xfe", "группа", "a\x00b", strings.Repeat("x", 32700)}
 	for _, key := range []int16{8, 9, 11, 12, 13, 14, 15, 42, 47} {
-		e := find(newServer().table, key)
+		e := newServer().table.entry(key)
 		for v := e.Min; v <= e.Max; v++ {
 			for _, id := range ids {
 				s := newServer()
@@ -187,12 +187,12 @@ func TestTableRefusesBadEntries(t *testing.T) {
 func TestTableHasTheKeys(t *testing.T) {
 	table := newServer().table
 	for _, key := range []int16{-1, 0, 17, 48, 32767} {
-		if find(table, key) != nil {
+		if table.entry(key) != nil {
 			t.Errorf("key %d is found", key)
 		}
 	}
 	for key := range kafka44 {
-		if e := find(table, key); e == nil || e.Key != key {
+		if e := table.entry(key); e == nil || e.Key != key {
 			t.Errorf("key %d is not found", key)
 		}
 	}

@@ -34,7 +34,7 @@ func (c *topicClient) start(version int16, req kmsg.Request) (*Call, <-chan stru
 	ready := make(chan struct{}, 1)
 	req.SetVersion(version)
 	call := newCall(c.s, req.Key(), version, "client", req, func() { ready <- struct{}{} })
-	find(c.table, req.Key()).Handle(call)
+	c.table.entry(req.Key()).Handle(call)
 	if call.Ready() && len(ready) == 0 {
 		ready <- struct{}{}
 	}

@@ -64,7 +64,7 @@ var Keys = []Key{
 
 	own(text("admin.listen", sectionAdmin, "127.0.0.1:9640", "HOST:PORT, or empty for no HTTP", hostPortOrEmpty,
 		func(c *Config) *string { return &c.AdminListen },
-		"Where /livez, /readyz and /metrics are served over HTTP. Anything but a loopback address needs admin.token.")),
+		"Where /livez, /readyz, /metrics and /v1/ are served over HTTP. Anything but a loopback address needs admin.token.")),
 	own(secret(text("admin.token", sectionAdmin, "", "any text without spaces", noSpaces,
 		func(c *Config) *string { return &c.AdminToken },
 		"If set, HTTP requests other than for /livez and /readyz must carry it (`Authorization: Bearer TOKEN`)."))),

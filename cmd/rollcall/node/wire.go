@@ -13,6 +13,7 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
+	"github.com/rollcall-mq/rollcall/gateway/admin/rest"
 	"github.com/rollcall-mq/rollcall/gateway/api"
 	"github.com/rollcall-mq/rollcall/store"
 	"github.com/rollcall-mq/rollcall/store/groups"
@@ -117,8 +118,10 @@ func (n *Node) wire(c *config.Config) (err error) {
 		names[i] = l.name
 	}
 	connections := n.metrics.Connections(names...)
+	table := api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...)
+	n.admin.HandleREST(rest.New(rest.Config{Version: n.opts.Version, Groups: n.router, Kafka: table, Settings: settings(c)}))
 	if n.kafka, err = gateway.New(gateway.Config{
-		Entries:        api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...).Entries(),
+		Entries:        table.Entries(),
 		Observer:       connections,
 		Release:        n.releaseHeld,
 		FrameBytesMax:  c.RequestMax,
@@ -130,6 +133,15 @@ func (n *Node) wire(c *config.Config) (err error) {
 	}
 	connections.Open(n.kafka.Connections, n.kafka.QueuedBytes)
 	return nil
+}
+
+// settings is the effective configuration as it may be shown.
+func settings(c *config.Config) []rest.Setting {
+	all := make([]rest.Setting, 0, len(config.Keys))
+	for _, v := range c.Effective() {
+		all = append(all, rest.Setting{Key: v.Key.Name, Value: v.Shown(), Source: v.Source})
+	}
+	return all
 }
 
 // releaseHeld makes the coordinator and the topics answer all that they hold.

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rollcall-mq/rollcall/gateway/admin/rest"
+)
+
+func topicCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "topic",
+		Short: "List, create, describe, alter and delete topics of a running gateway",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(topicListCommand(), topicCreateCommand(), topicDescribeCommand(), topicAlterCommand(), topicDeleteCommand())
+	return cmd
+}
+
+func topicPath(name string) string { return "/v1/topics/" + url.PathEscape(name) }
+
+func topicListCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List topics, by name", Args: noArgs}
+	connect, output := withAdmin(cmd), withOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		gateway, err := connect()
+		if err != nil {
+			return err
+		}
+		var list struct {
+			Topics []rest.TopicLine `json:"topics"`
+		}
+		if err := gateway.call(cmd.Context(), http.MethodGet, "/v1/topics", nil, &list); err != nil {
+			return err
+		}
+		if *output == outputJSON {
+			return printJSON(cmd.OutOrStdout(), list.Topics)
+		}
+		t := newTable(cmd.OutOrStdout(), "TOPIC", "PARTITIONS", "ID")
+		for _, topic := range list.Topics {
+			t.row(topic.Topic, topic.Partitions, topic.ID)
+		}
+		return t.flush()
+	}
+	return cmd
+}
+
+func topicCreateCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "create TOPIC...", Short: "Create topics", Args: someArgs}
+	connect := withAdmin(cmd)
+	partitions := cmd.Flags().Int32("partitions", 0, "how many `PARTITIONS`; the default is num.partitions of the gateway")
+	configs := cmd.Flags().StringArray("set", nil, "give it a config, `KEY=VALUE`; may be given again")
+	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
+		set := map[string]string{}
+		for _, c := range *configs {
+			key, value, ok := strings.Cut(c, "=")
+			if !ok {
+				return usageError{fmt.Errorf("--set %q is not KEY=VALUE", c)}
+			}
+			set[key] = value
+		}
+		gateway, err := connect()
+		if err != nil {
+			return err
+		}
+		for _, name := range topics {
+			var created rest.TopicDescription
+			topic := rest.NewTopic{Topic: name, Partitions: *partitions, Configs: set}
+			if err := gateway.call(cmd.Context(), http.MethodPost, "/v1/topics", &topic, &created); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "created topic %s with %d partitions\n", created.Topic, created.Partitions)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func topicDescribeCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "describe TOPIC...", Short: "Show the offsets and configs of topics", Args: someArgs}
+	connect, output := withAdmin(cmd), withOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
+		gateway, err := connect()
+		if err != nil {
+			return err
+		}
+		for i, name := range topics {
+			var t rest.TopicDescription
+			if err := gateway.call(cmd.Context(), http.MethodGet, topicPath(name), nil, &t); err != nil {
+				return err
+			}
+			if *output == outputJSON {
+				err = printJSON(cmd.OutOrStdout(), &t)
+			} else {
+				err = describeTopic(cmd.OutOrStdout(), &t, i > 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// describeTopic prints a topic as a table, with the configs that somebody set.
+func describeTopic(w io.Writer, d *rest.TopicDescription, apart bool) error {
+	if apart {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "topic %s: id %s, %d partitions\n", d.Topic, d.ID, d.Partitions)
+	for _, c := range d.Configs {
+		if !c.Default {
+			fmt.Fprintf(w, "  %s=%s\n", c.Name, c.Value)
+		}
+	}
+	t := newTable(w, "PARTITION", "START", "END")
+	for _, o := range d.Offsets {
+		t.row(o.Partition, o.Start, o.End)
+	}
+	return t.flush()
+}
+
+func topicAlterCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "alter TOPIC", Short: "Add partitions to a topic", Args: someArgs}
+	connect := withAdmin(cmd)
+	partitions := cmd.Flags().Int32("partitions", 0, "how many `PARTITIONS` there are to be")
+	_ = cmd.MarkFlagRequired("partitions")
+	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
+		gateway, err := connect()
+		if err != nil {
+			return err
+		}
+		for _, name := range topics {
+			var t rest.TopicDescription
+			body := map[string]int32{"partitions": *partitions}
+			if err := gateway.call(cmd.Context(), http.MethodPatch, topicPath(name), body, &t); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "topic %s has %d partitions\n", t.Topic, t.Partitions)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func topicDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete TOPIC...", Short: "Delete topics, with their records and the offsets committed for them", Args: someArgs}
+	connect, execute := withAdmin(cmd), withExecute(cmd)
+	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
+		gateway, err := connect()
+		if err != nil {
+			return err
+		}
+		for _, name := range topics {
+			var t rest.TopicDescription
+			if err := gateway.call(cmd.Context(), http.MethodGet, topicPath(name), nil, &t); err != nil {
+				return err
+			}
+			records := int64(0)
+			for _, o := range t.Offsets {
+				records += o.End - o.Start
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s topic %s with %d partitions and up to %d records\n", execute.verb("delete"), name, t.Partitions, records)
+			if !execute.yes {
+				continue
+			}
+			if err := gateway.call(cmd.Context(), http.MethodDelete, topicPath(name), nil, nil); err != nil {
+				return err
+			}
+		}
+		return execute.hint(cmd)
+	}
+	return cmd
+}
