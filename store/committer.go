@@ -21,6 +21,10 @@ const (
 	batchRetainedMax = 1 << 20
 )
 
+// unsyncedMax is how long, with NoSync, a write stays without a sync. Pebble by
+// itself keeps the last ones in memory until more come, be it for days.
+const unsyncedMax = time.Second
+
 // Committer is the one writer of a Pebble: while a sync runs it gathers what all
 // shards or partitions hand in and writes it as one batch with one sync.
 //
@@ -45,10 +49,15 @@ type Committer struct {
 	// gathering takes the ops of Submit; spare is the empty one to swap in.
 	gathering, spare *gathered
 	closed           bool
+	// overdue: a write was unsyncedMax ago and is to be synced.
+	overdue bool
 
 	// writing belongs to run: the batch that is on its way to the disk.
 	writing *gathered
-	stopped chan struct{}
+	// unsynced belongs to run, too: with NoSync, something was written since the last
+	// sync, and overdue will be set in time.
+	unsynced bool
+	stopped  chan struct{}
 }
 
 // Op is one unit of a commit. It is atomic: after a crash either all of its keys
@@ -83,7 +92,8 @@ type Commit struct {
 type CommitterOptions struct {
 	// Name says in errors which Pebble it is.
 	Name string
-	// NoSync acknowledges without waiting for the disk (store.sync=false).
+	// NoSync acknowledges without waiting for the disk (store.sync=false), and
+	// syncs what was written within a second.
 	NoSync bool
 	// Failure is where an error goes that ends the store. Nil: one of its own.
 	Failure *Failure
@@ -203,12 +213,12 @@ func (c *Committer) run() {
 	close(c.stopped)
 }
 
-// take waits for ops and makes them the batch to write; false after Close when
-// there are none left.
+// take waits for ops, or a sync that is due, and makes them the batch to write; false
+// after Close when there are no ops left.
 func (c *Committer) take() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.gathering.ops == 0 {
+	for c.gathering.ops == 0 && !c.overdue {
 		if c.closed {
 			return false
 		}
@@ -216,8 +226,18 @@ func (c *Committer) take() bool {
 	}
 	c.writing, c.gathering = c.gathering, c.spare
 	c.spare = nil
+	c.writing.sync = c.sync && c.writing.sync || c.overdue
+	c.overdue = false
 	c.room.Broadcast()
 	return true
+}
+
+// requestSync makes run sync what was written.
+func (c *Committer) requestSync() {
+	c.mu.Lock()
+	c.overdue = !c.closed
+	c.work.Signal()
+	c.mu.Unlock()
 }
 
 // write makes one batch durable, or only visible if none of its ops asks for more.
@@ -226,7 +246,7 @@ func (c *Committer) write(g *gathered) error {
 		return err
 	}
 	b := g.batch.b
-	commit := Commit{Ops: g.ops, Bytes: b.Len(), Synced: c.sync && g.sync}
+	commit := Commit{Ops: g.ops, Bytes: b.Len(), Synced: g.sync}
 	start := time.Now()
 	if commit.Synced {
 		if b.Empty() {
@@ -240,10 +260,17 @@ func (c *Committer) write(g *gathered) error {
 		if err := b.SyncWait(); err != nil {
 			return fmt.Errorf("sync %s: %w", c.name, err)
 		}
-	} else if err := c.db.Apply(b, pebble.NoSync); err != nil {
-		return fmt.Errorf("write to %s: %w", c.name, err)
+		c.unsynced = false
+	} else {
+		if err := c.db.Apply(b, pebble.NoSync); err != nil {
+			return fmt.Errorf("write to %s: %w", c.name, err)
+		}
+		if !c.sync && !c.unsynced {
+			c.unsynced = true
+			time.AfterFunc(unsyncedMax, c.requestSync)
+		}
 	}
-	if c.observe != nil {
+	if c.observe != nil && g.ops > 0 {
 		commit.Took = time.Since(start)
 		c.observe(commit)
 	}

@@ -2,10 +2,13 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -163,4 +166,59 @@ func TestNoSyncPowerFailure(t *testing.T) {
 			mustClose(t, again)
 		}
 	}
+}
+
+// TestNoSyncLosesASecond: with NoSync everything is synced a second after it was
+// acknowledged at the latest, be it the last for long, and at most once a second.
+func TestNoSyncLosesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewCrashableMem()
+		var syncs atomic.Int64
+		db := openPebble(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if isSync(op) && isWAL(op) {
+				syncs.Add(1)
+			}
+			return nil
+		})), "data/groups", NewFailure())
+		syncs.Store(0)
+		c := NewCommitter(db, CommitterOptions{NoSync: true})
+		defer func() {
+			if err := errors.Join(c.Close(), db.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		written := 0
+		check := func(want int) {
+			t.Helper()
+			after := openPebble(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data/groups", NewFailure())
+			defer after.Close()
+			for k := range want {
+				if _, closer, err := after.Get(fmt.Appendf(nil, "%03d", k)); err != nil {
+					t.Fatalf("write %d of %d: %v", k, written, err)
+				} else {
+					closer.Close()
+				}
+			}
+		}
+		for range 30 {
+			done := make(chan error, 1)
+			c.Submit(Op{Sync: true, Done: func(err error) { done <- err }, Write: func(b *Batch) {
+				b.Set(fmt.Appendf(nil, "%03d", written), nil)
+			}})
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			written++
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			check(written - 10)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check(written)
+		time.Sleep(time.Hour)
+		if n := syncs.Load(); n < 3 || n > 4 {
+			t.Errorf("%d syncs in 4 seconds and an idle hour, want 3 or 4", n)
+		}
+	})
 }

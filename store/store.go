@@ -23,9 +23,9 @@ type Options struct {
 	// Shards is offsets.topic.num.partitions. It is fixed when the store is
 	// created; 0 takes what an existing store has.
 	Shards uint32
-	// NoSync acknowledges writes without waiting for the disk (store.sync=false):
-	// a crash, of the process too, may then take back the last ones, but never one
-	// without the later. Syncs must not be faked below Pebble instead: its write-ahead
+	// NoSync acknowledges writes without waiting for the disk (store.sync=false) and
+	// syncs them within a second: a crash, of the process too, may take back those
+	// of that time, but never one without the later. Syncs must not be faked below Pebble instead: its write-ahead
 	// log says how far it was synced, and one that lies cannot be opened.
 	NoSync bool
 	// MinFreeBytes is store.min.free.bytes: with less free space than that,

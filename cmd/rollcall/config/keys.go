@@ -100,7 +100,7 @@ var Keys = []Key{
 		"The most bytes of that log, over all shards.")),
 
 	own(boolean("store.sync", sectionStore, true, func(c *Config) *bool { return &c.StoreSync },
-		"Whether an answer waits until what it confirms is synced to disk. With false a power failure, and also the end of the process by kill -9 or a crash, can take back the last acknowledged commits and records, however long ago that was; a stop takes back none.")),
+		"Whether an answer waits until what it confirms is synced to disk. With false it is synced within a second, and a power failure, or the end of the process by kill -9 or a crash, can take back the commits and records that were acknowledged in the second before; a stop takes back none.")),
 	own(number("store.min.free.bytes", sectionStore, 512<<20, 0, math.MaxInt64, func(c *Config) *int64 { return &c.StoreMinFreeBytes },
 		"Below this much free space new commits and records are refused and /readyz is 503, so that the disk never fills up.")),
 
