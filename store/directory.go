@@ -37,6 +37,9 @@ func openDirectory(o *Options) (_ *directory, info Info, isNew bool, err error) 
 	if _, _, err = inspect(o); err != nil {
 		return nil, Info{}, false, err
 	}
+	if err = checkRoom(o); err != nil {
+		return nil, Info{}, false, err
+	}
 	if err = o.FS.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, Info{}, false, unusable(o.Dir, err)
 	}
@@ -127,6 +130,45 @@ func checkUnclaimed(o *Options) error {
 		}
 	}
 	return nil
+}
+
+// openBytesMin is the free space that opening a store takes besides what it makes of
+// write-ahead logs: a few small files, with room to spare.
+const openBytesMin = 1 << 20
+
+// checkRoom refuses to open a store on a disk that is too full for it: what is in the
+// write-ahead logs is written to tables before they can be removed. Without a way to
+// tell how much is free it refuses nothing.
+func checkRoom(o *Options) error {
+	dir := o.Dir
+	if _, err := o.FS.Stat(dir); err != nil { // it will be created
+		dir = o.FS.PathDir(dir)
+	}
+	usage, err := o.FS.GetDiskUsage(dir)
+	if err != nil || usage.TotalBytes == 0 {
+		return nil
+	}
+	need := uint64(openBytesMin)
+	for _, name := range []string{groupsName, topicsName} {
+		need += logBytes(o.FS, o.FS.PathJoin(o.Dir, name))
+	}
+	if usage.AvailBytes < need {
+		return fmt.Errorf("data directory %s cannot be opened with %d bytes free, it may take %d: make room on its disk",
+			o.Dir, usage.AvailBytes, need)
+	}
+	return nil
+}
+
+// logBytes is the size of the write-ahead logs of a Pebble. What cannot be read will
+// be reported when it is opened.
+func logBytes(fs vfs.FS, dir string) (bytes uint64) {
+	names, _ := fs.List(dir)
+	for _, name := range names {
+		if stat, err := fs.Stat(fs.PathJoin(dir, name)); err == nil && strings.HasSuffix(name, ".log") {
+			bytes += uint64(stat.Size())
+		}
+	}
+	return bytes
 }
 
 // clear begins a creation, or begins an interrupted one again. BOOTSTRAP says that

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -322,6 +323,43 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 	runtime.GC() // Pebble's cache has finalizers.
 	goleak.VerifyNone(t, before)
+}
+
+// fullDisk is a disk that has no room for tables as long as it is set.
+type fullDisk struct{ full atomic.Bool }
+
+func (d *fullDisk) MaybeError(op errorfs.Op) error {
+	if d.full.Load() && op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+func (d *fullDisk) String() string { return "full disk" }
+
+// TestFullDiskWhileOpening: Pebble tries for ever to write what was in its write-ahead
+// log to a table. The start is refused all the same, and nothing is lost.
+func TestFullDiskWhileOpening(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := mustOpen(t, memOptions(fs))
+	if err := put(s.Topics(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+	mustClose(t, s)
+
+	disk := new(fullDisk)
+	disk.full.Store(true)
+	defer disk.full.Store(false) // or else it goes on trying
+	_, err := Open(memOptions(errorfs.Wrap(crashed, disk)))
+	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("opened on a full disk: %v", err)
+	}
+	s = mustOpen(t, memOptions(crashed.CrashClone(vfs.CrashCloneCfg{})))
+	defer mustClose(t, s)
+	if got := get(t, s.Topics(), "k"); got != "v" {
+		t.Errorf("k is %q", got)
+	}
 }
 
 var _ pebble.Logger = fatalLogger{}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func (s *Store) pebbleOptions(name string) *pebble.Options {
 	o := &pebble.Options{
 		FS:                 s.opts.FS,
 		Logger:             logger,
-		EventListener:      listener(logger),
+		EventListener:      s.listener(logger),
 		FormatMajorVersion: pebbleFormat,
 		Cache:              s.cache,
 		MaxOpenFiles:       500,
@@ -82,12 +83,16 @@ func (s *Store) pebbleOptions(name string) *pebble.Options {
 }
 
 // listener reports what an operator must know of a Pebble's background work.
-func listener(l fatalLogger) *pebble.EventListener {
+func (s *Store) listener(l fatalLogger) *pebble.EventListener {
 	var last atomic.Int64
 	return &pebble.EventListener{
 		// A flush that fails, on a full disk for instance, is tried again at once
-		// and for ever; one line a second is enough.
+		// and for ever; one line a second is enough. But the opening waits for it.
 		BackgroundError: func(err error) {
+			if s.opening.Load() {
+				s.failure.fail(fmt.Errorf("%s: %w", l.name, err))
+				return
+			}
 			now := time.Now().UnixNano()
 			if before := last.Load(); now-before >= int64(time.Second) && last.CompareAndSwap(before, now) {
 				l.Errorf("background work failed and is tried again: %v", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -58,6 +59,11 @@ type Store struct {
 	groups  *DB
 	topics  *DB
 	guard   *guard
+
+	// opening: the Pebbles are being opened, and what fails in the background ends
+	// that. hangs: one of them did not come back from it.
+	opening atomic.Bool
+	hangs   bool
 }
 
 // DB is one of the two Pebbles of a store. Keys that begin with the byte 0 belong
@@ -119,32 +125,61 @@ func (s *Store) newCommitter(db *DB) *Committer {
 func (s *Store) openPebbles(isNew bool) error {
 	s.cache = pebble.NewCache(s.opts.CacheBytes)
 	s.groups, s.topics = &DB{name: groupsName}, &DB{name: topicsName}
-	type result struct {
-		db  *DB
-		err error
-	}
-	results := make(chan result, 2)
+	results := make(chan opened, 2)
+	s.opening.Store(true)
 	for _, db := range []*DB{s.groups, s.topics} {
 		go func() {
-			results <- result{db, guarded(s.failure, func() (err error) {
-				db.Pebble, err = s.openPebble(db.name, isNew)
+			o := opened{db: db}
+			o.err = guarded(s.failure, func() (err error) {
+				o.pebble, err = s.openPebble(db.name, isNew)
 				return err
-			})}
+			})
+			results <- o
 		}()
 	}
-	var err error
-	for range 2 {
-		if r := <-results; r.err != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", r.db.name, r.err))
-		}
-	}
-	if err != nil {
+	if err := s.awaitPebbles(results); err != nil {
 		return err
 	}
+	s.opening.Store(false)
 	if isNew {
 		return guarded(s.failure, s.create)
 	}
 	return guarded(s.failure, s.verify)
+}
+
+// opened is a Pebble, or why it could not be opened.
+type opened struct {
+	db     *DB
+	pebble *pebble.DB
+	err    error
+}
+
+// awaitPebbles takes both Pebbles. One that has failed may hang in its opening, as it
+// does in its closing.
+func (s *Store) awaitPebbles(results <-chan opened) (err error) {
+	failed := s.failure.Failed()
+	var giveUp <-chan time.Time
+	for range 2 {
+		for taken := false; !taken; {
+			select {
+			case o := <-results:
+				taken = true
+				o.db.Pebble = o.pebble
+				if o.err != nil {
+					err = errors.Join(err, fmt.Errorf("%s: %w", o.db.name, o.err))
+				}
+			case <-failed:
+				failed, giveUp = nil, time.After(closeWait)
+			case <-giveUp:
+				s.hangs = true
+				return s.failure.Err()
+			}
+		}
+	}
+	if failed := s.failure.Err(); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // Groups is the Pebble of groups and committed offsets.
@@ -179,7 +214,7 @@ func (s *Store) Close() error {
 		s.guard.stop()
 	}
 	var err error
-	released := true
+	released := !s.hangs
 	for _, db := range []*DB{s.groups, s.topics} {
 		if db == nil || db.Pebble == nil {
 			continue

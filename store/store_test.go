@@ -335,6 +335,38 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestFullDisk: a store is not opened, or created, where there is no room for what
+// that writes, and the refusal writes nothing itself.
+func TestFullDisk(t *testing.T) {
+	fs := vfs.NewMem()
+	refused := func(free uint64) {
+		t.Helper()
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40, UsedBytes: 1})
+		before := fs.String()
+		if _, err := Open(memOptions(fs)); err == nil || !strings.Contains(err.Error(), "make room") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("opened with %d bytes free: %v", free, err)
+		}
+		if after := fs.String(); after != before {
+			t.Errorf("the directory changed from\n%sto\n%s", before, after)
+		}
+	}
+	opened := func(free uint64) *Store {
+		t.Helper()
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40, UsedBytes: 1})
+		return mustOpen(t, memOptions(fs))
+	}
+	refused(0)
+	s := opened(openBytesMin)
+	if err := put(s.Topics(), "k", strings.Repeat("v", 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	refused(openBytesMin + 1<<20)
+	mustClose(t, opened(2*openBytesMin+1<<20))
+	fs.TestingSetDiskUsage(vfs.DiskUsage{UsedBytes: 1}) // it does not tell
+	mustClose(t, mustOpen(t, memOptions(fs)))
+}
+
 func TestDiskGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
