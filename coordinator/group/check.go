@@ -17,6 +17,9 @@ func (m *Machine) Check() error {
 	if err := m.off.check(); err != nil {
 		return fmt.Errorf("group %q: %w", m.id, err)
 	}
+	if err := m.pend.check(); err != nil {
+		return fmt.Errorf("group %q: %w", m.id, err)
+	}
 	l := m.live
 	if l == nil {
 		return nil // unknown, offsets only, or not loaded yet

@@ -47,12 +47,21 @@ func AppendRecord(dst []byte, id string, rec *Record) []byte {
 	dst = binary.AppendVarint(dst, int64(rec.By.Generation))
 	switch rec.Kind {
 	case RecordOffsets:
-		dst = appendOffsets(dst, rec)
+		dst = appendOffsets(dst, rec.Offsets, rec.Wall)
 	case RecordOffsetsDeleted:
 		dst = appendOffsetsDeleted(dst, rec.Offsets)
 	case RecordMembership:
 		dst = appendMembership(dst, rec.Membership)
 	case RecordGroupDeleted:
+	case RecordPending:
+		dst = appendTxn(dst, &rec.Txn)
+		dst = appendOffsets(dst, rec.Offsets, rec.Wall)
+	case RecordResolved:
+		dst = appendTxn(dst, &rec.Txn)
+		dst = appendBool(dst, rec.Commit)
+	case RecordPendingDeleted:
+		dst = appendTxn(dst, &rec.Txn)
+		dst = appendOffsetsDeleted(dst, rec.Offsets)
 	default:
 		invariant(false, "unknown record kind")
 	}
@@ -85,6 +94,15 @@ func DecodeRecord(src []byte) (id string, rec Record, rest []byte, err error) {
 	case RecordMembership:
 		rec.Membership = d.membership()
 	case RecordGroupDeleted:
+	case RecordPending:
+		rec.Txn = d.txn()
+		rec.Offsets = d.offsets(rec.Wall)
+	case RecordResolved:
+		rec.Txn = d.txn()
+		rec.Commit = d.bool()
+	case RecordPendingDeleted:
+		rec.Txn = d.txn()
+		rec.Offsets = d.offsetsDeleted()
 	default:
 		return "", Record{}, nil, fmt.Errorf("record of unknown kind %d", rec.Kind)
 	}
@@ -94,17 +112,18 @@ func DecodeRecord(src []byte) (id string, rec Record, rest []byte, err error) {
 	return id, rec, d.buf, nil
 }
 
-func appendOffsets(dst []byte, rec *Record) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(rec.Offsets)))
-	for i := range rec.Offsets {
-		t := &rec.Offsets[i]
+// appendOffsets appends offsets, most of them committed at the time wall.
+func appendOffsets(dst []byte, topics []OffsetsTopic, wall Time) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(topics)))
+	for i := range topics {
+		t := &topics[i]
 		dst = appendString(dst, t.Name)
 		dst = appendID(dst, t.ID)
 		dst = binary.AppendUvarint(dst, uint64(len(t.Partitions)))
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			flags := offsetFlags(p.LeaderEpoch, p.Expire, p.Metadata)
-			if p.Commit != rec.Wall {
+			if p.Commit != wall {
 				flags |= flagCommit
 			}
 			dst = append(dst, flags)
@@ -143,6 +162,26 @@ func (d *decoder) offsets(wall Time) []OffsetsTopic {
 	}
 	return topics
 }
+
+func appendTxn(dst []byte, txn *Transaction) []byte {
+	dst = appendString(dst, txn.ID)
+	dst = binary.AppendVarint(dst, txn.Number)
+	dst = binary.AppendVarint(dst, txn.ProducerID)
+	return binary.AppendVarint(dst, int64(txn.Epoch))
+}
+
+func (d *decoder) txn() Transaction {
+	return Transaction{ID: d.string(), Number: d.varint(), ProducerID: d.varint(), Epoch: d.varint16()}
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+func (d *decoder) bool() bool { return d.flags(1) == 1 }
 
 func appendOffsetsDeleted(dst []byte, topics []OffsetsTopic) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(topics)))
@@ -347,6 +386,15 @@ func (d *decoder) varint32() int32 {
 		return 0
 	}
 	return int32(v)
+}
+
+func (d *decoder) varint16() int16 {
+	v := d.varint()
+	if v != int64(int16(v)) {
+		d.fail(errOverflow)
+		return 0
+	}
+	return int16(v)
 }
 
 // count reads the number of elements that follow, each of at least size bytes.

@@ -45,6 +45,23 @@ func goldenRecords() map[string]Record {
 			Kind: RecordOffsetsDeleted, Wall: 1700000000000,
 			Offsets: []OffsetsTopic{{Name: "t", Partitions: []OffsetsPartition{{Partition: 3}, {Partition: -1}}}},
 		},
+		"pending": {
+			Kind: RecordPending, Wall: 1700000000000, By: by, Txn: Transaction{ID: "copy-1", Number: 12, ProducerID: 4000, Epoch: 3},
+			Offsets: []OffsetsTopic{{Name: "t", ID: id, Partitions: []OffsetsPartition{
+				{Partition: 0, LeaderEpoch: 5, Offset: 42, Commit: 1700000000000, Expire: -1, Metadata: "m"},
+				{Partition: 1, LeaderEpoch: -1, Offset: 43, Commit: 1700000000000, Expire: -1},
+			}}},
+		},
+		"pending_edges": {
+			Kind: RecordPending, Wall: 1, Txn: Transaction{Number: math.MinInt64, ProducerID: math.MaxInt64, Epoch: math.MinInt16},
+			Offsets: []OffsetsTopic{},
+		},
+		"resolved_commit": {Kind: RecordResolved, Wall: 1700000000000, Txn: Transaction{ID: "copy-1", Number: 12, ProducerID: 4000, Epoch: 3}, Commit: true},
+		"resolved_abort":  {Kind: RecordResolved, Wall: 1700000000000, Txn: Transaction{ID: "", Number: math.MaxInt64, ProducerID: -1, Epoch: math.MaxInt16}},
+		"pending_deleted": {
+			Kind: RecordPendingDeleted, Wall: 1700000000000, By: by, Txn: Transaction{ID: "copy-1", Number: 12, ProducerID: 4000, Epoch: 3},
+			Offsets: []OffsetsTopic{{Name: "t", Partitions: []OffsetsPartition{{Partition: 3}, {Partition: -1}}}},
+		},
 		"group_deleted": {Kind: RecordGroupDeleted, Wall: 1700000000000, By: by},
 		"membership_empty": {
 			Kind: RecordMembership, Wall: 1700000000000,
@@ -171,7 +188,8 @@ func FuzzDecodeRecord(f *testing.F) {
 func goldenMachine(t testing.TB) *Machine {
 	t.Helper()
 	m := New(&Env{}, "group")
-	for _, name := range []string{"offsets_one", "membership"} {
+	// Behind the pending ones: one of those is superseded.
+	for _, name := range []string{"pending", "offsets_one", "membership"} {
 		rec := goldenRecords()[name]
 		m.Apply(&rec)
 	}
@@ -184,6 +202,12 @@ func goldenMachine(t testing.TB) *Machine {
 		{Name: "u", ID: TopicID{9}, Partitions: []OffsetsPartition{{Partition: 1, LeaderEpoch: -1, Offset: 7, Commit: 5, Expire: -1}}},
 		{Name: "", Partitions: []OffsetsPartition{{Partition: 0, LeaderEpoch: -1, Commit: 5, Expire: -1}}},
 	}})
+	for _, txn := range []Transaction{{ID: "copy-1", Number: 12, ProducerID: 4000, Epoch: 3}, {ID: "other", Number: -1, ProducerID: -1, Epoch: -1}} {
+		m.Apply(&Record{Kind: RecordPending, Wall: 6, Txn: txn, Offsets: []OffsetsTopic{
+			{Name: "u", Partitions: []OffsetsPartition{{Partition: 7, LeaderEpoch: -1, Offset: 8, Commit: 6, Expire: -1}}},
+			{Name: "u", ID: TopicID{9}, Partitions: []OffsetsPartition{{Partition: 8, LeaderEpoch: 0, Offset: 9, Commit: 6, Expire: -1, Metadata: "m"}}},
+		}})
+	}
 	return m
 }
 
@@ -213,6 +237,31 @@ func hardState(m *Machine) string {
 				t.name, e.partition, e.offset, e.leaderEpoch, e.commit, e.expire(), e.metadata(), t.topicID(e))
 		}
 	}
+	if m.pend != nil {
+		b.WriteString(m.pend.String())
+	}
+	return b.String()
+}
+
+// String renders what is pending, with each offset's place among those of its
+// partition: positions themselves may differ after a restart.
+func (p *pendings) String() string {
+	var b strings.Builder
+	for _, x := range p.txns {
+		lines := make([]string, len(x.offsets))
+		for i, e := range x.offsets {
+			place := 0
+			for _, other := range p.at[e.key()] {
+				if other.position < e.position {
+					place++
+				}
+			}
+			lines[i] = fmt.Sprintf("pending %q-%d offset=%d epoch=%d commit=%d metadata=%q id=%x txn=%q/%d producer=%d/%d place=%d superseded=%t\n",
+				e.topic, e.Partition, e.Offset, e.LeaderEpoch, e.Commit, e.Metadata, e.id, x.txn.ID, x.txn.Number, x.txn.ProducerID, x.txn.Epoch, place, e.superseded)
+		}
+		slices.Sort(lines)
+		b.WriteString(strings.Join(lines, ""))
+	}
 	return b.String()
 }
 
@@ -221,7 +270,7 @@ func TestRowGolden(t *testing.T) {
 	m := goldenMachine(t)
 	restored := New(&Env{}, "group")
 	got := rows(m)
-	if len(got) != 4 {
+	if len(got) != 6 {
 		t.Fatalf("%d rows", len(got))
 	}
 	for i, r := range got {
@@ -240,7 +289,7 @@ func TestRowGolden(t *testing.T) {
 	if want, have := hardState(m), hardState(restored); want != have {
 		t.Errorf("restored\n%s\nwas\n%s", have, want)
 	}
-	if err := restored.off.check(); err != nil {
+	if err := restored.Check(); err != nil {
 		t.Error(err)
 	}
 	if again := rows(m); len(again) != 0 {
@@ -270,6 +319,7 @@ func TestRowPrefixes(t *testing.T) {
 func TestRowRefused(t *testing.T) {
 	key := append(AppendRowPrefix(nil, "group"), rowOffsets, 't')
 	value := []byte{rowFormat, 0, 1, 0, 0, 0, 0}
+	pending := append(AppendRowPrefix(nil, "group"), rowPending, 0, 0, 0, 0, 0, 0, 0, 1, 'x')
 	for _, tc := range []struct {
 		name, want string
 		key, value []byte
@@ -287,6 +337,11 @@ func TestRowRefused(t *testing.T) {
 		{"partition", "too large", key, append(append([]byte{rowFormat, 0, 1, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), 0, 0)},
 		{"trailing", "behind the end", key, append(bytes.Clone(value), 0)},
 		{"empty", "ends too early", key, nil},
+		{"pending, name", "ends too early", append(AppendRowPrefix(nil, "group"), rowPending, 0, 0, 0, 0, 0, 0, 1), []byte{rowFormat, 0, 0, 0}},
+		{"pending, nothing", "more elements", pending, []byte{rowFormat, 0, 0, 1, 1, 0, 0}},
+		{"pending, flag", "unknown flags", pending, []byte{rowFormat, 0, 0, 1, 1, 2, 1, 1, 't', 0, 1, 0, 0, 0}},
+		{"pending, order", "not in order", pending, []byte{rowFormat, 0, 0, 2, 2, 0, 1, 1, 't', 0, 1, 0, 0, 0, 1, 0, 1, 1, 't', 0, 1, 0, 1, 0}},
+		{"pending, epoch", "too large", pending, []byte{rowFormat, 0, 0xff, 0xff, 0xff, 0x7f, 1, 1, 0, 1, 1, 't', 0, 1, 0, 0, 0}},
 	} {
 		m := New(&Env{}, "group")
 		err := m.ApplyRow(tc.key, tc.value)
@@ -320,8 +375,13 @@ func FuzzApplyRow(f *testing.F) {
 		if err != nil {
 			t.Fatalf("applied a row whose group is not known: %v", err)
 		}
-		if err := m.off.check(); err != nil {
+		if err := m.Check(); err != nil {
 			t.Fatal(err)
+		}
+		if m.pend != nil {
+			for _, x := range m.pend.txns {
+				m.pend.touch(x)
+			}
 		}
 		for _, topic := range m.off.topics {
 			m.off.touch(topic)

@@ -46,29 +46,41 @@ func (m *Machine) stepCommit(now Time, ev *Commit) {
 		m.reply(ev.Req, code, nil)
 		return
 	}
-	if ev.DiskLow {
-		m.note(O9, ev.MemberID, "offset commit refused, disk almost full")
-		m.reply(ev.Req, CoordinatorNotAvailable, nil)
+	if m.refuseDiskLow(&ev.Head, ev.MemberID) {
 		return
 	}
 	if rule == O7 {
 		m.renewSession(now, ev.MemberID)
 	}
-	total, refused := 0, 0
-	for i := range ev.Topics {
-		for j := range ev.Topics[i].Partitions {
-			total++
-			if m.metadataTooLarge(ev.Topics[i].Partitions[j].Metadata) {
-				refused++
-			}
-		}
-	}
+	total, refused := m.countCommit(ev.Topics)
 	if total > refused {
 		m.recordCommit(ev, total-refused)
 	}
 	m.keep() // O1 begins the group also if nothing is stored
 	m.noteFrom(rule, from, ev.MemberID, "offset commit")
-	m.replyCommit(ev, total, refused)
+	m.replyCommit(ev.Req, ev.MemberID, ev.Topics, total, refused)
+}
+
+// refuseDiskLow refuses a commit, transactional or not, while there is no room.
+func (m *Machine) refuseDiskLow(head *Head, member string) bool {
+	if head.DiskLow {
+		m.note(O9, member, "offset commit refused, disk almost full")
+		m.reply(head.Req, CoordinatorNotAvailable, nil)
+	}
+	return head.DiskLow
+}
+
+// countCommit counts the partitions of a commit and those of them that are refused.
+func (m *Machine) countCommit(topics []CommitTopic) (total, refused int) {
+	for i := range topics {
+		for j := range topics[i].Partitions {
+			total++
+			if m.metadataTooLarge(topics[i].Partitions[j].Metadata) {
+				refused++
+			}
+		}
+	}
+	return total, refused
 }
 
 // checkCommit decides whether the request may commit at all, in Kafka's order
@@ -122,9 +134,16 @@ func (m *Machine) recordCommit(ev *Commit, n int) {
 		expire = explicitExpiry(ev.Wall, Time(ev.Retention))
 		m.note(O10, ev.MemberID, "offset commit with a retention of its own")
 	}
-	topics, partitions := m.env.commit.take(len(ev.Topics), n)
-	for i := range ev.Topics {
-		t := &ev.Topics[i]
+	m.env.by = committer(ev.Client, ev.MemberID, ev.Generation)
+	m.record(Record{Kind: RecordOffsets, Offsets: m.commitOffsets(ev.Topics, n, expire)})
+}
+
+// commitOffsets returns the partitions of a commit that are not refused, n of them,
+// in scratch space.
+func (m *Machine) commitOffsets(commit []CommitTopic, n int, expire Time) []OffsetsTopic {
+	topics, partitions := m.env.commit.take(len(commit), n)
+	for i := range commit {
+		t := &commit[i]
 		first := len(partitions)
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
@@ -135,7 +154,7 @@ func (m *Machine) recordCommit(ev *Commit, n int) {
 				Partition:   p.Partition,
 				LeaderEpoch: p.LeaderEpoch,
 				Offset:      p.Offset,
-				Commit:      ev.Wall,
+				Commit:      m.env.wall,
 				Expire:      expire,
 				Metadata:    p.Metadata,
 			})
@@ -145,14 +164,11 @@ func (m *Machine) recordCommit(ev *Commit, n int) {
 		}
 	}
 	m.env.commit.keep(topics, partitions)
-	m.env.by = Provenance{
-		ClientID:   ev.Client.ID,
-		Host:       ev.Client.Host,
-		Principal:  ev.Client.Principal,
-		MemberID:   ev.MemberID,
-		Generation: ev.Generation,
-	}
-	m.record(Record{Kind: RecordOffsets, Offsets: topics})
+	return topics
+}
+
+func committer(c Client, member string, generation int32) Provenance {
+	return Provenance{ClientID: c.ID, Host: c.Host, Principal: c.Principal, MemberID: member, Generation: generation}
 }
 
 // explicitExpiry adds without wrapping around. A retention into the past expires
@@ -167,21 +183,21 @@ func explicitExpiry(wall, retention Time) Time {
 	return max(wall+retention, 0)
 }
 
-func (m *Machine) replyCommit(ev *Commit, total, refused int) {
+func (m *Machine) replyCommit(req ReqID, member string, topics []CommitTopic, total, refused int) {
 	switch refused {
 	case 0:
-		m.reply(ev.Req, None, nil)
+		m.reply(req, None, nil)
 		return
 	case total:
-		m.note(O8, ev.MemberID, "offset commit refused, metadata too large")
-		m.reply(ev.Req, OffsetMetadataTooLarge, nil)
+		m.note(O8, member, "offset commit refused, metadata too large")
+		m.reply(req, OffsetMetadataTooLarge, nil)
 		return
 	}
-	m.note(O8, ev.MemberID, "offset commit refused in part, metadata too large")
-	body := &CommitReply{Codes: make([][]Code, len(ev.Topics))}
+	m.note(O8, member, "offset commit refused in part, metadata too large")
+	body := &CommitReply{Codes: make([][]Code, len(topics))}
 	all := make([]Code, total)
-	for i := range ev.Topics {
-		partitions := ev.Topics[i].Partitions
+	for i := range topics {
+		partitions := topics[i].Partitions
 		body.Codes[i], all = all[:len(partitions):len(partitions)], all[len(partitions):]
 		for j := range partitions {
 			if m.metadataTooLarge(partitions[j].Metadata) {
@@ -189,5 +205,5 @@ func (m *Machine) replyCommit(ev *Commit, total, refused int) {
 			}
 		}
 	}
-	m.reply(ev.Req, None, body)
+	m.reply(req, None, body)
 }

@@ -42,6 +42,7 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 	}
 	body := &DeleteOffsetsReply{Codes: make([][]Code, len(ev.Topics))}
 	var gone deletion
+	pending := map[pendingKey]bool{}
 	for i := range ev.Topics {
 		want := &ev.Topics[i]
 		body.Codes[i] = make([]Code, len(want.Partitions))
@@ -53,18 +54,19 @@ func (m *Machine) stepDeleteOffsets(_ Time, ev *DeleteOffsets) {
 			continue
 		}
 		t := m.off.find(want.Name)
-		if t == nil {
-			continue
-		}
 		for _, partition := range want.Partitions {
-			if t.at(partition) != nil {
+			if t != nil && t.at(partition) != nil {
 				gone.add(want.Name, partition)
+			}
+			if m.pend.has(want.Name, partition) {
+				pending[pendingKey{want.Name, partition}] = true
 			}
 		}
 	}
 	m.note(E4, "", "offset delete")
 	m.env.by = provenance(ev.Client)
 	m.recordDeletion(&gone)
+	m.recordPendingDeletion(func(e *pendingOffset) bool { return pending[e.key()] })
 	m.keep()
 	m.reply(ev.Req, None, body)
 }
@@ -78,7 +80,7 @@ func (m *Machine) maySubscribe(topic string) bool {
 
 // provenance is that of a request that is not a member's.
 func provenance(c Client) Provenance {
-	return Provenance{ClientID: c.ID, Host: c.Host, Principal: c.Principal, Generation: -1}
+	return committer(c, "", -1)
 }
 
 // stepDeleteGroup is DeleteGroups for one group. Member ids that have not joined
@@ -100,8 +102,8 @@ func (m *Machine) stepDeleteGroup(_ Time, ev *DeleteGroup) {
 	}
 }
 
-// removeGroup removes all offsets, in a record of their own that names them, and
-// then the group.
+// removeGroup removes all offsets, in records of their own that name them, and then
+// the group.
 func (m *Machine) removeGroup() {
 	var gone deletion
 	for _, t := range m.off.topics {
@@ -110,6 +112,7 @@ func (m *Machine) removeGroup() {
 		}
 	}
 	m.recordDeletion(&gone)
+	m.recordPendingDeletion(func(*pendingOffset) bool { return true })
 	m.deleteGroup()
 }
 
@@ -125,8 +128,11 @@ func (m *Machine) stepTopicDeleted(ev *TopicDeleted) {
 			}
 		}
 	}
-	if len(gone.topics) > 0 {
-		m.recordDeletion(&gone)
+	m.recordDeletion(&gone)
+	pending := m.recordPendingDeletion(func(e *pendingOffset) bool {
+		return e.topic == ev.Name && (e.id == ev.ID || e.id == (TopicID{}))
+	})
+	if pending || len(gone.topics) > 0 {
 		m.keep()
 		m.note(E8, "", "topic "+ev.Name+" deleted")
 	}
@@ -149,8 +155,12 @@ func (m *Machine) stepCheckTopics(ev *CheckTopics) {
 			}
 		}
 	}
-	if len(gone.topics) > 0 {
-		m.recordDeletion(&gone)
+	m.recordDeletion(&gone)
+	pending := m.recordPendingDeletion(func(e *pendingOffset) bool {
+		now, exists := ev.Lookup(e.topic)
+		return !exists || e.id != now && e.id != (TopicID{})
+	})
+	if pending || len(gone.topics) > 0 {
 		m.keep()
 		m.note(E9, "", "topics were deleted")
 	}

@@ -5,7 +5,7 @@
 // # Hard and soft state
 //
 // Hard state survives a restart and changes only in [Machine.Apply]: the committed
-// offsets and the last snapshot of the membership ([Membership]). Soft state is the
+// and pending offsets and the last snapshot of the membership ([Membership]). Soft state is the
 // live membership and changes only in [Machine.Step]:
 //
 //	state, since         the group's state and when it was entered     from the snapshot
@@ -162,7 +162,22 @@
 //	O11  listed partitions                  in request order, -1 without an error if there is no offset
 //	O12  all                                those with an offset, in order
 //	O13  another topic of that name         as if there were no offset
-//	     OffsetDelete, DeleteGroups, topics
+//	     TxnOffsetCommit; O8 and O9 too
+//	O14  generation < 0, unknown group      pending, the group begins (a simple group)
+//	O15  generation >= 0, unknown group     22, or 69 from version 6 on
+//	O16  generation < 0, Empty              pending, whatever ids it names
+//	O17  member, instance or generation     25, 82, 22 in that order
+//	O18  no ids at all, members exist       pending, nothing fences it
+//	O19  a member                           pending in any state, the session is not renewed
+//	     OffsetFetch that requires stable offsets
+//	O20  listed, an offset is pending       88 for that partition
+//	O21  all, an offset is pending          88 if there is a committed one, else left out
+//	     Resolve: the transaction is
+//	O22  committed                          its pending offsets are committed
+//	O23  committed, after a later commit    but not those that were written before another
+//	O24  aborted                            its pending offsets are dropped
+//	O25  not pending here (any more)        nothing changes
+//	     OffsetDelete, DeleteGroups, topics; offsets are committed and pending ones
 //	E1   OffsetDelete, unknown group        69
 //	E2   members, protocol not consumer     68
 //	E3   members, topic subscribed          86 for that topic; not known is subscribed
@@ -179,4 +194,6 @@
 //	X4   other states and protocols         never removed
 //	X5   a time of its own (O10)            until then, where X1 to X3 let it go
 //	X6   Empty without offsets              the group goes
+//	X7   an offset is pending               the partition's committed one stays
+//	X8   Empty, only pending offsets        the group stays
 package group

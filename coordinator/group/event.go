@@ -151,6 +151,45 @@ type Commit struct {
 	Topics    []CommitTopic
 }
 
+// Transaction names one transaction of a transactional id.
+type Transaction struct {
+	// ID is the transactional id.
+	ID string
+	// Number tells the transactions of one id apart. It grows with each, also where
+	// the epoch does not (EndTxn up to version 4).
+	Number int64
+	// ProducerID and Epoch are those that wrote; they decide nothing here.
+	ProducerID int64
+	Epoch      int16
+}
+
+// TxnCommit is a TxnOffsetCommit request (key 28): its offsets are pending until a
+// [Resolve] of the transaction. The handler has already answered for partitions
+// that do not exist; the transaction is open, and the group durably in it.
+type TxnCommit struct {
+	Head
+	Client Client
+	Txn    Transaction
+	// MemberID, InstanceID and Generation are "", nil and -1 where the version (below
+	// 3) or the producer names no member (KIP-447).
+	MemberID   string
+	InstanceID *string
+	Generation int32
+	// GroupIDNotFound: an unknown group is GROUP_ID_NOT_FOUND (version 6 and
+	// later) instead of ILLEGAL_GENERATION.
+	GroupIDNotFound bool
+	Topics          []CommitTopic
+}
+
+// Resolve ends a transaction in the group: its pending offsets become committed, or
+// are dropped. The decision is durable before. It may be sent again at any time; one
+// of a transaction that has nothing pending here changes nothing.
+type Resolve struct {
+	Head
+	Txn    Transaction
+	Commit bool
+}
+
 // FetchTopic is one topic of a [Fetch]. ID is zero if the version has names only.
 type FetchTopic struct {
 	Name       string

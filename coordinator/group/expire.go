@@ -27,7 +27,11 @@ func (m *Machine) stepExpireOffsets(ev *ExpireOffsets) {
 	case !m.off.empty():
 		m.note(rule, "", "offsets do not expire in this state")
 	}
-	if state == Empty && m.off.empty() {
+	switch {
+	case state != Empty || !m.off.empty():
+	case !m.pend.empty():
+		m.note(X8, "", "empty group kept, it has pending offsets")
+	default:
 		m.removeGroup()
 		m.noteFrom(X6, state, "", "empty group removed, it has no offsets")
 	}
@@ -39,7 +43,7 @@ func (m *Machine) expire(ev *ExpireOffsets, rule Rule, since Time) {
 	// No subtraction of two arbitrary times: neither can overflow.
 	limit := ev.Wall - m.env.Config.OffsetsRetention
 	var gone deletion
-	explicit := false
+	explicit, pending := false, false
 	for _, t := range m.off.topics {
 		if rule == X3 && m.maySubscribe(t.name) {
 			continue
@@ -53,12 +57,19 @@ func (m *Machine) expire(ev *ExpireOffsets, rule Rule, since Time) {
 			expired := base <= limit
 			if at := e.expire(); at != -1 {
 				expired = at <= ev.Wall
-				explicit = explicit || expired
 			}
-			if expired {
+			switch {
+			case !expired:
+			case m.pend.has(t.name, e.partition):
+				pending = true
+			default:
 				gone.add(t.name, e.partition)
+				explicit = explicit || e.expire() != -1
 			}
 		}
+	}
+	if pending {
+		m.note(X7, "", "offsets do not expire, others are pending")
 	}
 	if len(gone.topics) == 0 {
 		return

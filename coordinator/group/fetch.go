@@ -1,12 +1,12 @@
 package group
 
 // stepFetch is OffsetFetch for one group. It asks nothing of the group: not that
-// it exists, not that the partitions do. RequireStable is about pending offsets of
-// transactions, and plain commits are never pending: the reply waits for them.
+// it exists, not that the partitions do. Who requires stable offsets is not told
+// those of partitions where a transaction has one pending (KIP-447).
 func (m *Machine) stepFetch(_ Time, ev *Fetch) {
 	if ev.All {
 		m.note(O12, "", "offset fetch of all")
-		m.reply(ev.Req, None, m.fetchAll())
+		m.reply(ev.Req, None, m.fetchAll(ev.RequireStable))
 		return
 	}
 	m.note(O11, "", "offset fetch")
@@ -22,15 +22,24 @@ func (m *Machine) fetchListed(ev *Fetch) *FetchReply {
 	}
 	all := make([]FetchedPartition, total)
 	body := &FetchReply{Topics: make([]FetchedTopic, len(ev.Topics))}
+	refused := false
 	for i := range ev.Topics {
 		want := &ev.Topics[i]
 		n := len(want.Partitions)
 		body.Topics[i] = FetchedTopic{Name: want.Name, ID: want.ID, Partitions: all[:n:n]}
 		t := m.off.find(want.Name)
 		for j, partition := range want.Partitions {
+			if ev.RequireStable && m.pend.has(want.Name, partition) {
+				all[j] = unstable(partition)
+				refused = true
+				continue
+			}
 			all[j] = m.fetched(t, partition, want.ID)
 		}
 		all = all[n:]
+	}
+	if refused {
+		m.note(O20, "", "offsets are pending")
 	}
 	return body
 }
@@ -62,20 +71,36 @@ func (e *offsetEntry) fetched() FetchedPartition {
 	}
 }
 
+// unstable refuses a partition that has an offset pending.
+func unstable(partition int32) FetchedPartition {
+	return FetchedPartition{Partition: partition, Code: UnstableOffsetCommit, Offset: -1, LeaderEpoch: -1}
+}
+
 // fetchAll answers every partition that has a committed offset, in the order of
 // topics and partitions.
-func (m *Machine) fetchAll() *FetchReply {
+func (m *Machine) fetchAll(requireStable bool) *FetchReply {
 	all := make([]FetchedPartition, 0, m.off.count)
 	body := &FetchReply{Topics: make([]FetchedTopic, 0, len(m.off.topics))}
+	requireStable = requireStable && !m.pend.empty()
+	refused := false
 	for _, t := range m.off.topics {
 		if len(t.entries) == 0 {
 			continue
 		}
 		first := len(all)
 		for i := range t.entries {
-			all = append(all, t.entries[i].fetched())
+			e := &t.entries[i]
+			if requireStable && m.pend.has(t.name, e.partition) {
+				all = append(all, unstable(e.partition))
+				refused = true
+				continue
+			}
+			all = append(all, e.fetched())
 		}
 		body.Topics = append(body.Topics, FetchedTopic{Name: t.name, ID: t.id, Partitions: all[first:len(all):len(all)]})
+	}
+	if refused {
+		m.note(O21, "", "offsets are pending")
 	}
 	return body
 }

@@ -44,6 +44,8 @@ type Machine struct {
 
 	// off is the hard state of the offsets; only Apply changes it.
 	off offsets
+	// pend is the hard state of pending offsets, nil if there are none.
+	pend *pendings
 	// snap is the hard state of the membership: the last snapshot, nil if there
 	// is none. It is replaced, never changed. snapDirty is set when it is, and
 	// cleared by a checkpoint.
@@ -69,6 +71,10 @@ func (m *Machine) Step(now Time, ev Event) Output {
 		m.stepHeartbeat(now, ev)
 	case *Commit:
 		m.stepCommit(now, ev)
+	case *TxnCommit:
+		m.stepTxnCommit(ev)
+	case *Resolve:
+		m.stepResolve(ev)
 	case *Fetch:
 		m.stepFetch(now, ev)
 	case *Join:
@@ -108,7 +114,7 @@ func (m *Machine) Step(now Time, ev Event) Output {
 			invariant(false, err.Error())
 		}
 	}
-	m.env.out.Gone = !m.exists() && !m.snapDirty && !m.off.dirty
+	m.env.out.Gone = !m.exists() && !m.snapDirty && !m.off.dirty && (m.pend == nil || !m.pend.dirty)
 	return m.env.out
 }
 
@@ -190,6 +196,12 @@ func (m *Machine) Apply(rec *Record) {
 		m.applyMembership(rec)
 	case RecordGroupDeleted:
 		m.applyGroupDeleted()
+	case RecordPending:
+		m.applyPending(rec)
+	case RecordResolved:
+		m.applyResolved(rec)
+	case RecordPendingDeleted:
+		m.applyPendingDeleted(rec)
 	default:
 		invariant(false, "unknown record kind")
 	}
@@ -204,6 +216,9 @@ func (m *Machine) applyGroupDeleted() {
 	m.snap = nil
 	m.snapDirty = true
 	m.off.clear()
+	if m.pend != nil {
+		m.pend.clear()
+	}
 }
 
 // invariant panics if a condition that only a bug can break does not hold.

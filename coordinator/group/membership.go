@@ -100,7 +100,7 @@ func (x *member) sessionDeadline() Time {
 
 // exists tells whether the group is known.
 func (m *Machine) exists() bool {
-	return m.live != nil || m.snap != nil || !m.off.empty() || m.kept
+	return m.live != nil || m.snap != nil || !m.off.empty() || !m.pend.empty() || m.kept
 }
 
 // state is the state of the group: Dead if it is unknown, Empty if it has
@@ -183,7 +183,7 @@ func (m *Machine) subscribedTo(topic string) (subscribed, known bool) {
 // deleteGroup removes the group with all it has, ids handed out included. It must
 // be Empty.
 func (m *Machine) deleteGroup() {
-	if m.snap != nil || !m.off.empty() {
+	if m.snap != nil || !m.off.empty() || !m.pend.empty() {
 		m.record(Record{Kind: RecordGroupDeleted})
 	}
 	m.live = nil

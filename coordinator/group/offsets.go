@@ -277,14 +277,22 @@ func (e *offsetEntry) expire() Time {
 }
 
 func (m *Machine) applyOffsets(rec *Record) {
-	for i := range rec.Offsets {
-		topic := &rec.Offsets[i]
+	m.putOffsets(rec.Offsets)
+	if m.pend != nil {
+		m.pend.supersede(rec.Offsets)
+	}
+}
+
+// putOffsets makes offsets the committed ones.
+func (m *Machine) putOffsets(topics []OffsetsTopic) {
+	for i := range topics {
+		topic := &topics[i]
 		if len(topic.Partitions) == 0 {
 			continue
 		}
 		t := m.off.lookup(topic.Name)
 		if t == nil {
-			m.off.openAll(rec.Offsets[i:])
+			m.off.openAll(topics[i:])
 			t = m.off.open(topic.Name)
 		}
 		m.off.count += t.set(topic.ID, topic.Partitions)

@@ -63,8 +63,8 @@ type SyncReply struct {
 // request order.
 type LeaveReply struct{ Codes []Code }
 
-// CommitReply has a code for each topic and partition of the [Commit], in its
-// order. Without it Reply.Code stands for all of them.
+// CommitReply has a code for each topic and partition of the [Commit] or
+// [TxnCommit], in its order. Without it Reply.Code stands for all of them.
 type CommitReply struct{ Codes [][]Code }
 
 // FetchedPartition is one partition of a [FetchReply].

@@ -3,7 +3,7 @@ package group
 // RecordKind says what a record changes. The numbers are on disk: never reuse one.
 type RecordKind uint8
 
-// The kinds of records. Pending (transactional) offsets will get their own.
+// The kinds of records.
 const (
 	// RecordOffsets sets committed offsets.
 	RecordOffsets RecordKind = 1
@@ -13,17 +13,26 @@ const (
 	RecordMembership RecordKind = 3
 	// RecordGroupDeleted removes the group with all it has.
 	RecordGroupDeleted RecordKind = 4
+	// RecordPending makes offsets of a transaction pending.
+	RecordPending RecordKind = 5
+	// RecordResolved ends a transaction: its pending offsets are committed or dropped.
+	RecordResolved RecordKind = 6
+	// RecordPendingDeleted removes pending offsets of a transaction.
+	RecordPendingDeleted RecordKind = 7
 )
 
 // Record is one change of hard state: what [Machine.Apply] takes and what the
-// change log keeps. Exactly the field that Kind names is set.
+// change log keeps. What Kind does not need is zero.
 type Record struct {
 	Kind RecordKind
 	// Wall is when the change was decided, Unix time in milliseconds.
 	Wall Time
 	// By is who asked for it; zero for what the coordinator did by itself.
 	By Provenance
-	// Offsets are set or, by RecordOffsetsDeleted, removed (only names and
+	// Txn is the transaction of pending offsets, and Commit how it ended.
+	Txn    Transaction
+	Commit bool
+	// Offsets are set or, by the kinds that delete, removed (only names and
 	// partitions count then).
 	Offsets []OffsetsTopic
 	// Membership is the new snapshot.

@@ -6,21 +6,23 @@ import (
 	"slices"
 )
 
-// A checkpoint is a set of rows: one for the snapshot of a group's membership and
-// one for each topic that the group has offsets of. The key is
+// A checkpoint is a set of rows: one for the snapshot of a group's membership, one
+// for each topic that the group has offsets of, and one for each transaction that
+// has offsets pending in it. The key is
 //
-//	tenant (length in front, empty for now) | group (length in front) | kind | topic
+//	tenant (length in front, empty for now) | group (length in front) | kind | name
 //
+// where the name is that of the topic, or the transaction's number (8 bytes) and id,
 // so that the rows of a group lie together under one prefix and no group's prefix
 // is the beginning of another's. The value is the format byte and what the kind
 // has. Formats are never changed, only added.
 const rowFormat = 1
 
-// The kinds of rows; the numbers are on disk. Pending (transactional) offsets will
-// get their own.
+// The kinds of rows; the numbers are on disk.
 const (
 	rowMembership = 1
 	rowOffsets    = 2
+	rowPending    = 3
 )
 
 // rowScratchMax is how many bytes of encoded rows the scratch space keeps for the
@@ -42,7 +44,7 @@ func RowGroup(key []byte) (id string, err error) {
 	return id, err
 }
 
-// rowKey reads a key up to and with its kind; what is left is the topic.
+// rowKey reads a key up to and with its kind; what is left is the name.
 func (d *decoder) rowKey() (id string, kind byte, err error) {
 	if tenant := d.uvarint(); d.err == nil && tenant != 0 {
 		return "", 0, fmt.Errorf("row of a tenant, which this version does not know")
@@ -52,7 +54,7 @@ func (d *decoder) rowKey() (id string, kind byte, err error) {
 	if d.err != nil {
 		return "", 0, fmt.Errorf("key of a row: %w", d.err)
 	}
-	if kind != rowMembership && kind != rowOffsets {
+	if kind < rowMembership || kind > rowPending {
 		return "", 0, fmt.Errorf("row of group %q of unknown kind %d", id, kind)
 	}
 	return id, kind, nil
@@ -70,21 +72,27 @@ func (m *Machine) ApplyRow(key, value []byte) error {
 	if id != m.id {
 		return fmt.Errorf("row of group %q applied to group %q", id, m.id)
 	}
-	topic := d.buf
+	name := d.buf
 	d.buf = value
 	if format := d.byte(); d.err == nil && format != rowFormat {
 		return fmt.Errorf("row of group %q of unknown format %d, this version knows %d", id, format, rowFormat)
 	}
-	if kind == rowMembership {
-		s := d.membership()
-		if d.end() == nil {
+	switch kind {
+	case rowMembership:
+		if s := d.membership(); d.end() == nil {
 			m.snap = s
 		}
-	} else if t := d.topicOffsets(string(topic)); d.end() == nil {
-		m.off.restore(t)
+	case rowOffsets:
+		if t := d.topicOffsets(string(name)); d.end() == nil {
+			m.off.restore(t)
+		}
+	case rowPending:
+		if txn, runs := d.pendingTxn(name); d.end() == nil {
+			m.openPending().restore(&txn, runs)
+		}
 	}
 	if d.err != nil {
-		return fmt.Errorf("row of group %q, topic %q: %w", id, topic, d.err)
+		return fmt.Errorf("row of group %q, kind %d, %q: %w", id, kind, name, d.err)
 	}
 	return nil
 }
@@ -176,7 +184,7 @@ func (d *decoder) topicOffsets(name string) *topicOffsets {
 }
 
 // stepCheckpoint puts out the rows that are not any more what the last checkpoint
-// or the load said, membership first, then topics by name.
+// or the load said, membership first, then topics by name, then transactions.
 func (m *Machine) stepCheckpoint() {
 	if m.snapDirty {
 		m.snapDirty = false
@@ -184,9 +192,15 @@ func (m *Machine) stepCheckpoint() {
 			return appendMembership(append(dst, rowFormat), m.snap)
 		})
 	}
-	if !m.off.dirty {
-		return
+	if m.off.dirty {
+		m.checkpointOffsets()
 	}
+	if m.pend != nil && m.pend.dirty {
+		m.checkpointPending()
+	}
+}
+
+func (m *Machine) checkpointOffsets() {
 	m.off.dirty = false
 	for _, t := range m.off.topics {
 		if !t.dirty {
@@ -201,13 +215,28 @@ func (m *Machine) stepCheckpoint() {
 	m.off.dropEmptied()
 }
 
+func (m *Machine) checkpointPending() {
+	m.pend.dirty = false
+	for _, x := range m.pend.txns {
+		if !x.dirty {
+			continue
+		}
+		empty := len(x.offsets) == 0 // then it has a row
+		m.row(rowPending, pendingName(&x.txn), empty, func(dst []byte) []byte { return appendPendingTxn(dst, x) })
+		x.dirty, x.stored = false, !empty
+	}
+	if m.pend.dropEmptied(); len(m.pend.txns) == 0 {
+		m.pend = nil
+	}
+}
+
 // row puts out one row, whose bytes live in the scratch space until the next step.
-func (m *Machine) row(kind byte, topic string, remove bool, value func(dst []byte) []byte) {
+func (m *Machine) row(kind byte, name string, remove bool, value func(dst []byte) []byte) {
 	buf := m.env.rows
 	start := len(buf)
 	buf = AppendRowPrefix(buf, m.id)
 	buf = append(buf, kind)
-	buf = append(buf, topic...)
+	buf = append(buf, name...)
 	r := Row{Key: slices.Clip(buf[start:])}
 	if !remove {
 		start = len(buf)

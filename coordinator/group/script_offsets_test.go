@@ -14,6 +14,10 @@ func (c *command) runOffsets() bool {
 	switch c.name {
 	case "commit":
 		c.commit()
+	case "txn-commit":
+		c.txnCommit()
+	case "resolve":
+		c.s.step(&Resolve{Txn: c.txn(), Commit: c.words()[1] == "commit"}, nil, "resolve")
 	case "fetch":
 		c.fetch()
 	case "delete-offsets":
@@ -52,6 +56,10 @@ func (s *script) printRow(r Row) {
 		s.t.Fatal(err)
 	}
 	what := map[byte]string{rowMembership: "membership", rowOffsets: "offsets " + string(d.buf)}[kind]
+	if kind == rowPending {
+		txn, _ := (&decoder{buf: r.Value}).pendingTxn(d.buf)
+		what = "pending " + formatTxn(&txn)
+	}
 	if r.Value == nil {
 		s.printf("row %s removed\n", what)
 		return
@@ -71,6 +79,46 @@ func (c *command) commit() {
 	}
 	ev.GroupIDNotFound = c.number("v", 8) >= 9
 	ev.Retention = int64(c.number("retention", -1))
+	ev.Topics = c.commitTopics()
+	c.s.step(ev, x, "commit")
+}
+
+// txnCommit is a TxnOffsetCommit of the transaction named behind the member.
+func (c *command) txnCommit() {
+	var x *client
+	ev := &TxnCommit{Client: Client{ID: "copier", Host: "/10.0.0.4"}}
+	who := c.words()[0]
+	if who != "-" {
+		x = c.s.client(who)
+		ev.MemberID, ev.InstanceID, ev.Generation = c.who(x)
+	} else {
+		ev.MemberID, ev.InstanceID, ev.Generation = c.who(&client{generation: -1})
+	}
+	ev.GroupIDNotFound = c.number("v", 5) >= 6
+	ev.Txn = c.txn()
+	ev.Topics = c.commitTopics()
+	c.s.step(ev, x, "txn-commit")
+}
+
+// txn is the transaction of a command: an id and a number, as in a/1.
+func (c *command) txn() Transaction {
+	for _, word := range c.words() {
+		if id, number, ok := strings.Cut(word, "/"); ok {
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				c.fail("%v", err)
+			}
+			return Transaction{ID: id, Number: int64(n), ProducerID: 1000 + int64(id[0]), Epoch: int16(n)}
+		}
+	}
+	c.fail("no transaction")
+	return Transaction{}
+}
+
+func formatTxn(txn *Transaction) string { return fmt.Sprintf("%s/%d", txn.ID, txn.Number) }
+
+// commitTopics are the offsets of a commit.
+func (c *command) commitTopics() (topics []CommitTopic) {
 	meta, _ := c.value("meta")
 	ids := c.ids("ids")
 	epoch := int32(c.number("epoch", -1))
@@ -88,13 +136,13 @@ func (c *command) commit() {
 		if len(a.Vals) > 1 {
 			p.Metadata = a.Vals[1]
 		}
-		if n := len(ev.Topics); n == 0 || ev.Topics[n-1].Name != topic {
-			ev.Topics = append(ev.Topics, CommitTopic{Name: topic, ID: ids[topic]})
+		if n := len(topics); n == 0 || topics[n-1].Name != topic {
+			topics = append(topics, CommitTopic{Name: topic, ID: ids[topic]})
 		}
-		last := &ev.Topics[len(ev.Topics)-1]
+		last := &topics[len(topics)-1]
 		last.Partitions = append(last.Partitions, p)
 	}
-	c.s.step(ev, x, "commit")
+	return topics
 }
 
 func (c *command) fetch() {

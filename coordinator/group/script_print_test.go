@@ -178,12 +178,17 @@ func formatRecord(rec *Record) string {
 		}
 	case RecordGroupDeleted:
 		b.WriteString("group deleted")
+	case RecordResolved:
+		fmt.Fprintf(&b, "resolved %s commit=%t", formatTxn(&rec.Txn), rec.Commit)
 	default:
-		b.WriteString(map[RecordKind]string{RecordOffsets: "offsets", RecordOffsetsDeleted: "offsets deleted"}[rec.Kind])
+		b.WriteString(map[RecordKind]string{
+			RecordOffsets: "offsets", RecordOffsetsDeleted: "offsets deleted",
+			RecordPending: "pending " + formatTxn(&rec.Txn), RecordPendingDeleted: "pending deleted " + formatTxn(&rec.Txn),
+		}[rec.Kind])
 		for _, t := range rec.Offsets {
 			for _, p := range t.Partitions {
 				fmt.Fprintf(&b, " %s-%d", t.Name, p.Partition)
-				if rec.Kind == RecordOffsets {
+				if rec.Kind == RecordOffsets || rec.Kind == RecordPending {
 					formatOffset(&b, p, rec.Wall)
 				}
 			}

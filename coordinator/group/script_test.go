@@ -35,6 +35,8 @@ import (
 //	leave NAME... [id=ID] [instance=I] [pair=(ID,I)] [reason=WORDS]
 //	commit NAME|- t-0=OFFSET... [gen=G] [v=9] [retention=MS] [meta=M] [epoch=E] [ids=(t:1,...)]
 //	     t-0=(OFFSET,META) has metadata of its own
+//	txn-commit NAME|- ID/NUMBER t-0=OFFSET... [gen=G] [v=6] [meta=M] [epoch=E] [ids=(t:1,...)]
+//	resolve ID/NUMBER commit|abort   the transaction ends
 //	fetch [t-0...] [none] [stable] [ids=(t:1,...)]
 //	     all if no partition is given; none is an empty list
 //	delete-offsets t-0...
