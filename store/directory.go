@@ -144,15 +144,12 @@ func checkRoom(o *Options) error {
 	if _, err := o.FS.Stat(dir); err != nil { // it will be created
 		dir = o.FS.PathDir(dir)
 	}
-	usage, err := o.FS.GetDiskUsage(dir)
-	if err != nil || usage.TotalBytes == 0 {
-		return nil
-	}
 	need := uint64(openBytesMin)
 	for _, name := range []string{groupsName, topicsName} {
 		need += logBytes(o.FS, o.FS.PathJoin(o.Dir, name))
 	}
-	if usage.AvailBytes < need {
+	usage, err := o.FS.GetDiskUsage(dir)
+	if told := err == nil && usage.TotalBytes > 0; told && usage.AvailBytes < need {
 		return fmt.Errorf("data directory %s cannot be opened with %d bytes free, it may take %d: make room on its disk",
 			o.Dir, usage.AvailBytes, need)
 	}
