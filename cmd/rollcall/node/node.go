@@ -11,6 +11,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
@@ -183,9 +184,30 @@ func (n *Node) watch(part func() error) {
 	}()
 }
 
+// stopGrace is what Stop waits after its context has ended: connections are cut off
+// then, and the store can still be closed.
+const stopGrace = 500 * time.Millisecond
+
 // Stop ends everything in the reverse order of its start: no more requests, answers
-// to those that are held, the last sync. It takes no longer than ctx, by much.
+// to those that are held, the last sync. It takes no longer than ctx and stopGrace:
+// what hangs in the disk until then is left to the end of the process.
 func (n *Node) Stop(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- n.stop(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(stopGrace):
+		return fmt.Errorf("stopped without closing the data directory, whose disk does not answer: %w", ctx.Err())
+	}
+}
+
+func (n *Node) stop(ctx context.Context) error {
 	defer close(n.stopped)
 	n.stopTrim()
 	err := n.kafka.Shutdown(ctx)
