@@ -69,8 +69,9 @@ crash: ## a crash at every commit boundary
 	$(GO) test -count=1 -timeout 15m -run 'Crash|Recover|Kill' ./coordinator/... ./store/...
 
 .PHONY: compat
-compat: ## real clients, ten runs each
-	cd $(COMPAT) && $(GO) test -count=1 -timeout 20m . -runs 10 -rdkafka -full
+compat: ## real clients, tools and registries; installs them by name
+	-$(COMPAT)/tools/install
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 25m -parallel 6 -args -runs 10 -rdkafka -full -real $(UPDATE)
 
 .PHONY: bench
 bench: ## benchmarks; docs/performance.md says what they measure

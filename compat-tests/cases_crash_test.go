@@ -19,7 +19,7 @@ import (
 func ours(t *testing.T, srv *rig.Server) {
 	t.Helper()
 	if srv.External() {
-		t.Skip("the server is not ours to kill")
+		skip(t, "kills of the server", "it is not ours")
 	}
 }
 

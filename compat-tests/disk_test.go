@@ -115,7 +115,7 @@ func smallDisk(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", small).CombinedOutput(); err != nil {
-		t.Skipf("a small file system cannot be mounted here (it takes root): %v %s", err, out)
+		skip(t, "a full disk", fmt.Sprintf("a small file system cannot be mounted here (it takes root): %v %s", err, out))
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", small).CombinedOutput(); err != nil {

@@ -77,15 +77,12 @@ func (l *lockedBuffer) String() string {
 
 // TestKcat: the four modes of kcat that people type.
 func TestKcat(t *testing.T) {
-	kcat, err := exec.LookPath("kcat")
-	if err != nil {
-		t.Skip("kcat is not installed (apt-get install kcat)")
-	}
+	need(t, "kcat")
 	srv := rig.Start(t)
 	topic := newTopic(t, srv)
 	run := func(stdin string, args ...string) string {
 		t.Helper()
-		cmd := exec.Command(kcat, append([]string{"-b", srv.Addr, "-m", "10"}, args...)...)
+		cmd := exec.Command("kcat", append([]string{"-b", srv.Addr, "-m", "10"}, args...)...)
 		cmd.Stdin = strings.NewReader(stdin)
 		cmd.WaitDelay = time.Second
 		timer := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })

@@ -31,18 +31,26 @@ func unique(t *testing.T, what string) string {
 	return fmt.Sprintf("%s-%s-%d-%d", what, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()), time.Now().UnixNano(), groups.Add(1))
 }
 
-func newGroup(t *testing.T, srv *rig.Server, partitions int) *liveGroup {
+// quietGroup is a group without a flow of records.
+func quietGroup(t *testing.T, srv *rig.Server, partitions int) liveGroup {
 	t.Helper()
-	g := &liveGroup{t: t, srv: srv, adm: rig.Admin(t, srv.Addr), partitions: partitions}
+	g := liveGroup{t: t, srv: srv, adm: rig.Admin(t, srv.Addr), partitions: partitions}
 	g.ledger = rig.NewLedger(unique(t, "g"), unique(t, "t"))
 	rig.CreateTopic(t, g.adm, g.ledger.Topic, int32(partitions))
-	g.producer = rig.Produce(t, srv.Addr, g.ledger.Topic, int32(partitions), 20*time.Millisecond)
-	g.commits = rig.WatchCommits(t, g.adm, g.ledger.Group)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("what the members reported:\n%s", g.ledger)
 		}
 	})
+	return g
+}
+
+func newGroup(t *testing.T, srv *rig.Server, partitions int) *liveGroup {
+	t.Helper()
+	live := quietGroup(t, srv, partitions)
+	g := &live
+	g.producer = rig.Produce(t, srv.Addr, g.ledger.Topic, int32(partitions), 20*time.Millisecond)
+	g.commits = rig.WatchCommits(t, g.adm, g.ledger.Group)
 	return g
 }
 

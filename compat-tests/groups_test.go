@@ -15,6 +15,7 @@ import (
 var (
 	runs    = flag.Int("runs", 1, "how often each four-member group is formed")
 	rdkafka = flag.Bool("rdkafka", false, "include librdkafka, which needs a C compiler")
+	real    = flag.Bool("real", false, "run the clients and tools that tools/install installs")
 	full    = flag.Bool("full", false, "include what takes longer: every strategy's life cycle, restarts, mixed groups")
 )
 
@@ -50,6 +51,7 @@ func TestGroupOfFour(t *testing.T) {
 						g.lifeCycle(rig.MemberConfig{Client: client, Strategy: strategy, ClientID: client})
 					}
 					g.finish()
+					record(t, client, g.ledger.Version(client+"-0"), "group of four", strategy)
 				})
 			}
 		}
@@ -61,7 +63,7 @@ func TestGroupOfFour(t *testing.T) {
 // them), so a leader that can, Sarama and after it franz-go, has to be there first.
 func TestMixedGroup(t *testing.T) {
 	if !*full {
-		t.Skip("runs with -full")
+		skip(t, "mixed group", "it runs with -full")
 	}
 	srv := rig.Start(t)
 	g := newGroup(t, srv, 4)
@@ -72,6 +74,9 @@ func TestMixedGroup(t *testing.T) {
 	g.settle(len(clients()), 30*time.Second)
 	g.lifeCycle(rig.MemberConfig{Client: "sarama", Strategy: "range", ClientID: "mixed"})
 	g.finish()
+	for i, client := range clients() {
+		record(t, client, g.ledger.Version(fmt.Sprintf("%s-%d", client, i)), "mixed group", "range")
+	}
 }
 
 // TestMembersSurviveTheGateway: SIGKILL and a restart change neither the generation
@@ -81,9 +86,7 @@ func TestMembersSurviveTheGateway(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			srv := rig.Start(t)
-			if srv.External() {
-				t.Skip("the server is not ours to kill")
-			}
+			ours(t, srv)
 			g := newGroup(t, srv, 4)
 			g.start(rig.MemberConfig{Client: client, Strategy: "range", ClientID: client, Session: 10 * time.Second}, 3)
 			before := g.settle(3, 20*time.Second)
@@ -99,6 +102,7 @@ func TestMembersSurviveTheGateway(t *testing.T) {
 			if now := strings.Count(g.ledger.String(), "claim"); now != claims && client != "kafka-go" {
 				t.Errorf("the restart made the members claim partitions anew\n%s", g.ledger)
 			}
+			record(t, client, g.ledger.Version(client+"-0"), "gateway killed", "range")
 		})
 	}
 }

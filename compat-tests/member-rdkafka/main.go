@@ -1,9 +1,10 @@
-// Command member-rdkafka is one member of a consumer group on librdkafka (through
-// confluent-kafka-go), with the interface of the member command.
+// Command member-rdkafka is one member of a consumer group, or a producer, on librdkafka
+// (through confluent-kafka-go), with the interface of the member command.
 package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -12,22 +13,31 @@ import (
 )
 
 func main() {
-	flags, ctx := event.Parse()
-	if err := run(ctx, flags); err != nil {
+	config, ctx := event.Parse()
+	_, version := kafka.LibraryVersion()
+	event.Emit(event.Event{Kind: event.Version, Text: version})
+	run := consume
+	if config.Produce > 0 {
+		run = produce
+	}
+	if err := run(ctx, config); err != nil {
 		event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, f event.Flags) error {
+func consume(ctx context.Context, f event.Config) error {
 	config := kafka.ConfigMap{
 		"bootstrap.servers": f.Addr, "client.id": f.ClientID, "group.id": f.Group,
 		"partition.assignment.strategy": f.Strategy, "auto.offset.reset": "earliest", "enable.auto.commit": false,
-		"session.timeout.ms": int(f.Session.Milliseconds()), "max.poll.interval.ms": int(max(f.Rebalance, f.Session).Milliseconds()),
-		"heartbeat.interval.ms": int(f.Heartbeat.Milliseconds()), "fetch.wait.max.ms": 250,
+		"session.timeout.ms": f.SessionMs, "max.poll.interval.ms": max(f.RebalanceMs, f.SessionMs),
+		"heartbeat.interval.ms": f.HeartbeatMs, "fetch.wait.max.ms": 250,
 	}
 	if f.InstanceID != "" {
 		config["group.instance.id"] = f.InstanceID
+	}
+	if !f.Committed { // librdkafka's default is read_committed
+		config["isolation.level"] = "read_uncommitted"
 	}
 	c, err := kafka.NewConsumer(&config)
 	if err != nil {
@@ -40,7 +50,7 @@ func run(ctx context.Context, f event.Flags) error {
 	for ctx.Err() == nil {
 		switch ev := c.Poll(100).(type) {
 		case *kafka.Message:
-			event.Emit(event.Event{Kind: event.Record, Partition: ev.TopicPartition.Partition, Offset: int64(ev.TopicPartition.Offset)})
+			event.Emit(event.Event{Kind: event.Record, Partition: ev.TopicPartition.Partition, Offset: int64(ev.TopicPartition.Offset), Text: string(ev.Value)})
 			if _, err := c.CommitMessage(ev); err != nil {
 				event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
 			}
@@ -74,6 +84,47 @@ func rebalanced(c *kafka.Consumer, ev kafka.Event, owned map[int32]bool) error {
 			return c.IncrementalUnassign(ev.Partitions)
 		}
 		return c.Unassign()
+	}
+	return nil
+}
+
+func produce(ctx context.Context, f event.Config) error {
+	config := kafka.ConfigMap{
+		"bootstrap.servers": f.Addr, "client.id": f.ClientID, "compression.type": f.Compression,
+		"enable.idempotence": f.Idempotent, "acks": -1, "linger.ms": 10,
+	}
+	if f.Transactional != "" {
+		config["transactional.id"] = f.Transactional
+	}
+	p, err := kafka.NewProducer(&config)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if f.Transactional != "" {
+		if err := errors.Join(p.InitTransactions(ctx), p.BeginTransaction()); err != nil {
+			return err
+		}
+	}
+	delivered := make(chan kafka.Event, f.Produce)
+	for n := range f.Produce {
+		to := kafka.TopicPartition{Topic: &f.Topic, Partition: f.Partition(n)}
+		if err := p.Produce(&kafka.Message{TopicPartition: to, Value: []byte(f.Value(n))}, delivered); err != nil {
+			return err
+		}
+	}
+	for range f.Produce {
+		m := (<-delivered).(*kafka.Message)
+		if m.TopicPartition.Error != nil {
+			return m.TopicPartition.Error
+		}
+		event.Emit(event.Event{Kind: event.Produced, Partition: m.TopicPartition.Partition, Offset: int64(m.TopicPartition.Offset), Text: string(m.Value)})
+	}
+	switch {
+	case f.Abort:
+		return p.AbortTransaction(ctx)
+	case f.Transactional != "":
+		return p.CommitTransaction(ctx)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rollcall-mq/rollcall/compat-tests/internal/event"
 )
 
-func runFranz(ctx context.Context, f event.Flags) error {
+func consumeFranz(ctx context.Context, f event.Config) error {
 	balancer := map[string]kgo.GroupBalancer{
 		"range":              kgo.RangeBalancer(),
 		"roundrobin":         kgo.RoundRobinBalancer(),
@@ -22,7 +22,7 @@ func runFranz(ctx context.Context, f event.Flags) error {
 		kgo.SeedBrokers(f.Addr), kgo.ClientID(f.ClientID),
 		kgo.ConsumerGroup(f.Group), kgo.ConsumeTopics(f.Topic), kgo.Balancers(balancer),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
-		kgo.SessionTimeout(f.Session), kgo.RebalanceTimeout(f.Rebalance), kgo.HeartbeatInterval(f.Heartbeat),
+		kgo.SessionTimeout(f.Session()), kgo.RebalanceTimeout(f.Rebalance()), kgo.HeartbeatInterval(f.Heartbeat()),
 		kgo.FetchMaxWait(250_000_000), kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(func(_ context.Context, cl *kgo.Client, added map[string][]int32) {
 			owned.claim(cl, added[f.Topic])
@@ -36,6 +36,9 @@ func runFranz(ctx context.Context, f event.Flags) error {
 	}
 	if f.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(f.InstanceID))
+	}
+	if f.Committed {
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -53,7 +56,7 @@ func pollFranz(ctx context.Context, cl *kgo.Client) {
 	fetches := cl.PollFetches(ctx)
 	fetches.EachError(func(_ string, _ int32, err error) {
 		if !errors.Is(err, context.Canceled) {
-			event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
+			emitError(err)
 		}
 	})
 	records := fetches.Records()
@@ -61,10 +64,10 @@ func pollFranz(ctx context.Context, cl *kgo.Client) {
 		return
 	}
 	for _, r := range records {
-		event.Emit(event.Event{Kind: event.Record, Partition: r.Partition, Offset: r.Offset})
+		emitRecord(r.Partition, r.Offset, r.Value)
 	}
 	if err := cl.CommitRecords(ctx, records...); err != nil && ctx.Err() == nil {
-		event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
+		emitError(err)
 	}
 }
 
@@ -93,4 +96,45 @@ func (o *owner) release(parts []int32) {
 			event.Emit(event.Event{Kind: event.Release, Partition: p})
 		}
 	}
+}
+
+func produceFranz(ctx context.Context, f event.Config) error {
+	codec := map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	}[f.Compression]
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(f.Addr), kgo.ClientID(f.ClientID), kgo.ProducerBatchCompression(codec),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(10_000_000),
+	}
+	if !f.Idempotent {
+		opts = append(opts, kgo.DisableIdempotentWrite())
+	}
+	if f.Transactional != "" {
+		opts = append(opts, kgo.TransactionalID(f.Transactional))
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if f.Transactional != "" {
+		if err := cl.BeginTransaction(); err != nil {
+			return err
+		}
+	}
+	var records []*kgo.Record
+	for n := range f.Produce {
+		records = append(records, &kgo.Record{Topic: f.Topic, Partition: f.Partition(n), Value: []byte(f.Value(n))})
+	}
+	for _, r := range cl.ProduceSync(ctx, records...) {
+		if r.Err != nil {
+			return r.Err
+		}
+		emitProduced(r.Record.Partition, r.Record.Offset, string(r.Record.Value))
+	}
+	if f.Transactional != "" {
+		return cl.EndTransaction(ctx, kgo.TransactionEndTry(!f.Abort))
+	}
+	return nil
 }

@@ -9,18 +9,21 @@ import (
 	"github.com/rollcall-mq/rollcall/compat-tests/internal/event"
 )
 
-func saramaConfig(f event.Flags) *sarama.Config {
+func saramaConsumer(f event.Config) *sarama.Config {
 	c := sarama.NewConfig()
 	c.ClientID = f.ClientID
 	c.Version = sarama.V2_8_0_0
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest
 	c.Consumer.Offsets.AutoCommit.Enable = false
-	c.Consumer.Group.Session.Timeout = f.Session
-	c.Consumer.Group.Heartbeat.Interval = f.Heartbeat
-	c.Consumer.Group.Rebalance.Timeout = f.Rebalance
+	c.Consumer.Group.Session.Timeout = f.Session()
+	c.Consumer.Group.Heartbeat.Interval = f.Heartbeat()
+	c.Consumer.Group.Rebalance.Timeout = f.Rebalance()
 	c.Consumer.Group.InstanceId = f.InstanceID
 	c.Consumer.Return.Errors = true
 	c.Consumer.MaxWaitTime = 250_000_000
+	if f.Committed {
+		c.Consumer.IsolationLevel = sarama.ReadCommitted
+	}
 	strategy := map[string]func() sarama.BalanceStrategy{
 		"range":              sarama.NewBalanceStrategyRange,
 		"roundrobin":         sarama.NewBalanceStrategyRoundRobin,
@@ -31,15 +34,15 @@ func saramaConfig(f event.Flags) *sarama.Config {
 	return c
 }
 
-func runSarama(ctx context.Context, f event.Flags) error {
-	group, err := sarama.NewConsumerGroup([]string{f.Addr}, f.Group, saramaConfig(f))
+func consumeSarama(ctx context.Context, f event.Config) error {
+	group, err := sarama.NewConsumerGroup([]string{f.Addr}, f.Group, saramaConsumer(f))
 	if err != nil {
 		return err
 	}
 	defer group.Close()
 	go func() {
 		for err := range group.Errors() {
-			event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
+			emitError(err)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -48,7 +51,7 @@ func runSarama(ctx context.Context, f event.Flags) error {
 			return err
 		}
 		if err != nil {
-			event.Emit(event.Event{Kind: event.Error, Text: err.Error()})
+			emitError(err)
 		}
 	}
 	return nil
@@ -65,11 +68,54 @@ func (saramaHandler) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.Consum
 	claim.Kind = event.Release
 	defer event.Emit(claim)
 	for m := range c.Messages() {
-		event.Emit(event.Event{Kind: event.Record, Partition: m.Partition, Offset: m.Offset})
+		emitRecord(m.Partition, m.Offset, m.Value)
 		s.MarkMessage(m, "")
 		if len(c.Messages()) == 0 { // a commit is a round trip: one for all that have come
 			s.Commit()
 		}
+	}
+	return nil
+}
+
+func produceSarama(_ context.Context, f event.Config) error {
+	c := sarama.NewConfig()
+	c.ClientID = f.ClientID
+	c.Version = sarama.V2_8_0_0
+	c.Producer.RequiredAcks = sarama.WaitForAll
+	c.Producer.Return.Successes = true
+	c.Producer.Partitioner = sarama.NewManualPartitioner
+	if err := c.Producer.Compression.UnmarshalText([]byte(f.Compression)); err != nil {
+		return err
+	}
+	if f.Idempotent {
+		c.Producer.Idempotent, c.Net.MaxOpenRequests = true, 1
+		c.Producer.Transaction.ID = f.Transactional
+	}
+	p, err := sarama.NewSyncProducer([]string{f.Addr}, c)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if f.Transactional != "" {
+		if err := p.BeginTxn(); err != nil {
+			return err
+		}
+	}
+	var messages []*sarama.ProducerMessage
+	for n := range f.Produce {
+		messages = append(messages, &sarama.ProducerMessage{Topic: f.Topic, Partition: f.Partition(n), Value: sarama.StringEncoder(f.Value(n))})
+	}
+	if err := p.SendMessages(messages); err != nil {
+		return err
+	}
+	for n, m := range messages {
+		emitProduced(m.Partition, m.Offset, f.Value(n))
+	}
+	switch {
+	case f.Abort:
+		return p.AbortTxn()
+	case f.Transactional != "":
+		return p.CommitTxn()
 	}
 	return nil
 }

@@ -82,6 +82,46 @@ func Assignment(ctx context.Context, adm *kadm.Client, group, topic string, memb
 	return by, nil
 }
 
+// Write writes n records to each of the first partitions of a topic.
+func Write(t testing.TB, addr, topic string, partitions, n int) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	var records []*kgo.Record
+	began := time.Now()
+	for i := range n * partitions {
+		at := began.Add(time.Duration(i) * time.Millisecond) // each its own, so that there is a newest
+		records = append(records, &kgo.Record{Topic: topic, Partition: int32(i % partitions), Timestamp: at, Key: fmt.Append(nil, i), Value: fmt.Append(nil, i)})
+	}
+	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatalf("write to %s: %v", topic, err)
+	}
+}
+
+// Codec returns how the newest batch of a partition is compressed: none, gzip, snappy,
+// lz4 or zstd.
+func Codec(t testing.TB, addr, topic string, partition int32) string {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+		topic: {partition: kgo.NewOffset().AtEnd().Relative(-1)},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	fetches := cl.PollFetches(ctx)
+	if err := fetches.Err(); err != nil {
+		t.Fatalf("the newest record of partition %d: %v", partition, err)
+	}
+	records := fetches.Records()
+	return []string{"none", "gzip", "snappy", "lz4", "zstd"}[records[len(records)-1].Attrs.CompressionType()]
+}
+
 // Producer writes records to every partition until it is stopped.
 type Producer struct {
 	cancel context.CancelFunc

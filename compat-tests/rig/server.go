@@ -29,11 +29,11 @@ func build(pkg string, cgo bool) (string, error) {
 	if pkg == rollcallPkg {
 		// In its own module, the one around this, so with the dependencies that it is
 		// released with.
-		gomod, err := exec.Command("go", "env", "GOMOD").Output()
+		dir, err := moduleDir()
 		if err != nil {
-			return "", fmt.Errorf("go env GOMOD: %w", err)
+			return "", err
 		}
-		cmd.Dir = filepath.Dir(filepath.Dir(strings.TrimSpace(string(gomod))))
+		cmd.Dir = filepath.Dir(dir)
 	}
 	if !cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
@@ -250,6 +250,20 @@ func (l *logTail) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.lines, "\n")
+}
+
+// Steady fails the test if f returns an error within d.
+func Steady(t testing.TB, d time.Duration, what string, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(d)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Before(deadline) {
+		if err := f(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		<-tick.C
+	}
 }
 
 // Eventually waits until f returns nil and fails the test when it does not in time.

@@ -11,11 +11,12 @@ import (
 
 // The kinds of events.
 const (
-	Claim   = "claim"   // the member owns the partition from now on
-	Release = "release" // it has stopped working on the partition
-	Record  = "record"  // it has processed the record at Offset
-	Commit  = "commit"  // the coordinator acknowledged Offset
-	Error   = "error"   // its client library reported an error
+	Version  = "version"  // Text is the version of the client library
+	Claim    = "claim"    // the member owns the partition from now on
+	Release  = "release"  // it has stopped working on the partition
+	Record   = "record"   // it has processed the record at Offset, whose value is Text
+	Produced = "produced" // the record with the value Text was acknowledged at Offset
+	Error    = "error"    // its client library reported an error
 )
 
 // Event is one line. Nanos is a clock that all processes of a machine share.
@@ -40,10 +41,4 @@ func Emit(e Event) {
 	defer mu.Unlock()
 	e.Nanos = time.Now().UnixNano()
 	_ = out.Encode(e) // a test that went away is noticed by the closed pipe's signal
-}
-
-// Flags are the command line that all member programs share.
-type Flags struct {
-	Client, Addr, Group, Topic, Strategy, ClientID, InstanceID string
-	Session, Rebalance, Heartbeat                              time.Duration
 }
