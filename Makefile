@@ -9,6 +9,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 30s
 
+# What `make sim` runs.
+SEED ?= 1
+N    ?= 1
+
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## print this list
@@ -28,7 +32,7 @@ run: build ## build and start the standalone gateway
 .PHONY: test
 test: ## unit tests, and one run of each pure-Go client's group test
 	$(GO) test ./...
-	cd $(COMPAT) && $(GO) test -timeout 5m .
+	cd $(COMPAT) && $(GO) test -timeout 5m . ./sim/...
 
 .PHONY: check
 check: ## format, vet, lint, layout rules, go.mod, static build
@@ -67,6 +71,10 @@ explore: ## every order of events of a small group, to a fixed point
 .PHONY: crash
 crash: ## a crash at every commit boundary
 	$(GO) test -count=1 -timeout 15m -run 'Crash|Recover|Kill' ./coordinator/... ./store/...
+
+.PHONY: sim
+sim: ## exact simulations with faults: SEED, or N of them from SEED on
+	cd $(COMPAT) && $(GO) run ./sim -seed $(SEED) -n $(N)
 
 .PHONY: compat
 compat: ## real clients, tools and registries; installs them by name

@@ -144,6 +144,23 @@ func (r *Router) Run(ctx context.Context, own []uint32) error {
 	return err
 }
 
+// Load owns shards and loads them, one after the other, for who does their turns
+// himself, on one goroutine: a simulator. Run and Stop are not for such a router.
+func (r *Router) Load(ctx context.Context, own ...uint32) error {
+	for _, s := range r.add(own) {
+		if err := s.Load(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Shard returns a shard that is here, nil if it is not, see [Router.Load].
+func (r *Router) Shard(n uint32) *shard.Shard {
+	s, _ := r.shard(n)
+	return s
+}
+
 // refuseOverdue looks after replies that wait for the disk while the turns of their
 // shard hang in it, too.
 func (r *Router) refuseOverdue() {
@@ -166,10 +183,17 @@ func (r *Router) Own(ctx context.Context, own ...uint32) {
 
 // own makes shards known and starts their goroutines.
 func (r *Router) own(ctx, loading context.Context, own []uint32) {
+	for _, s := range r.add(own) {
+		r.running.Go(func() { r.run(ctx, loading, s) })
+	}
+}
+
+// add makes shards known that are not here, and returns them.
+func (r *Router) add(own []uint32) (added []*shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
-		return
+		return nil
 	}
 	m := &shardMap{shards: make([]*shard.Shard, r.n)}
 	if old := r.owned.Load(); old != nil {
@@ -179,11 +203,11 @@ func (r *Router) own(ctx, loading context.Context, own []uint32) {
 		if m.shards[n] != nil {
 			continue
 		}
-		s := shard.New(r.cfg, n, r.log)
-		m.shards[n] = s
-		r.running.Go(func() { r.run(ctx, loading, s) })
+		m.shards[n] = shard.New(r.cfg, n, r.log)
+		added = append(added, m.shards[n])
 	}
 	r.owned.Store(m)
+	return added
 }
 
 // run loads a shard and lets it work until it ends.
