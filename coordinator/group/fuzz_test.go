@@ -162,6 +162,17 @@ func (f *fuzzer) commit() *Commit {
 	return c
 }
 
+// transaction stages an offset in one of four transactions, or ends one.
+func (f *fuzzer) transaction(t *testing.T) {
+	txn := Transaction{ID: string("xy"[f.next(2)]), Number: int64(f.next(2))}
+	if f.next(3) == 0 {
+		f.step(t, &Resolve{Txn: txn, Commit: f.next(2) == 0})
+		return
+	}
+	c := f.commit()
+	f.step(t, &TxnCommit{MemberID: c.MemberID, InstanceID: c.InstanceID, Generation: c.Generation, Txn: txn, Topics: c.Topics})
+}
+
 // wait lets time pass, deadline by deadline.
 func (f *fuzzer) wait(t *testing.T) {
 	end := f.w.now + Time(f.next(8)*f.next(8))*200
@@ -191,7 +202,11 @@ func (f *fuzzer) run(t *testing.T) {
 		case 11:
 			f.step(t, f.leave())
 		case 12:
-			f.step(t, f.commit())
+			if f.next(2) == 0 {
+				f.step(t, f.commit())
+			} else {
+				f.transaction(t)
+			}
 		case 13:
 			f.step(t, &Describe{})
 		case 14:
@@ -218,7 +233,7 @@ func (f *fuzzer) more(t *testing.T) {
 	case 3:
 		f.step(t, &DeleteGroup{})
 	case 4:
-		f.step(t, &Fetch{All: true})
+		f.step(t, &Fetch{All: true, RequireStable: true})
 	case 5:
 		f.step(t, &List{})
 	}

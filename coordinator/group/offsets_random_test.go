@@ -1,7 +1,9 @@
 package group
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -16,8 +18,20 @@ type offsetOracle struct {
 	t       *testing.T
 	s       *script
 	offsets model
+	// pending has what each transaction staged, written the place in the log of the
+	// last write to each partition that was committed, end the end of that log.
+	pending map[Transaction]map[modelKey]modelPending
+	written map[modelKey]int
+	end     int
 	// limit is what Config.MaxMetadata is, in a script of ASCII.
 	limit int
+}
+
+func newOffsetOracle(t *testing.T, s *script) *offsetOracle {
+	return &offsetOracle{
+		t: t, s: s, offsets: model{}, pending: map[Transaction]map[modelKey]modelPending{}, written: map[modelKey]int{},
+		limit: s.cfg.MaxMetadata,
+	}
 }
 
 // observe takes in one event and its answer.
@@ -30,7 +44,24 @@ func (o *offsetOracle) observe(ev Event, out *Output) {
 	}
 	switch ev := ev.(type) {
 	case *Commit:
-		o.committed(ev, code, body)
+		expire := Time(-1)
+		if ev.Retention >= 0 {
+			expire = ev.Wall + Time(ev.Retention)
+		}
+		o.end++
+		o.accepted(ev.Topics, ev.Wall, expire, code, body, func(k modelKey, p modelOffset) {
+			o.offsets[k], o.written[k] = p, o.end
+		})
+	case *TxnCommit:
+		o.end++
+		o.accepted(ev.Topics, ev.Wall, -1, code, body, func(k modelKey, p modelOffset) {
+			if o.pending[ev.Txn] == nil {
+				o.pending[ev.Txn] = map[modelKey]modelPending{}
+			}
+			o.pending[ev.Txn][k] = modelPending{p, o.end}
+		})
+	case *Resolve:
+		o.resolved(ev)
 	case *DeleteOffsets:
 		if code != None {
 			return
@@ -38,33 +69,64 @@ func (o *offsetOracle) observe(ev Event, out *Output) {
 		for i, t := range ev.Topics {
 			for j, p := range t.Partitions {
 				if body.(*DeleteOffsetsReply).Codes[i][j] == None {
-					delete(o.offsets, modelKey{t.Name, p})
+					k := modelKey{t.Name, p}
+					delete(o.offsets, k)
+					o.drop(func(other modelKey, _ modelOffset) bool { return other == k })
 				}
 			}
 		}
 	case *DeleteGroup:
 		if code == None {
 			clear(o.offsets)
+			clear(o.pending)
 		}
 	case *TopicDeleted:
-		for k, p := range o.offsets {
-			if k.topic == ev.Name && (p.id == ev.ID || p.id == (TopicID{})) {
-				delete(o.offsets, k)
-			}
+		gone := func(k modelKey, p modelOffset) bool {
+			return k.topic == ev.Name && (p.id == ev.ID || p.id == (TopicID{}))
 		}
+		maps.DeleteFunc(o.offsets, gone)
+		o.drop(gone)
 	case *CheckTopics:
-		for k, p := range o.offsets {
-			if id, ok := ev.Lookup(k.topic); !ok || p.id != id && p.id != (TopicID{}) {
-				delete(o.offsets, k)
-			}
+		gone := func(k modelKey, p modelOffset) bool {
+			id, ok := ev.Lookup(k.topic)
+			return !ok || p.id != id && p.id != (TopicID{})
 		}
+		maps.DeleteFunc(o.offsets, gone)
+		o.drop(gone)
 	case *Fetch:
 		o.fetched(ev, code, body.(*FetchReply))
 	}
 }
 
-func (o *offsetOracle) committed(ev *Commit, code Code, body Body) {
-	for i, t := range ev.Topics {
+// drop forgets pending offsets.
+func (o *offsetOracle) drop(gone func(k modelKey, p modelOffset) bool) {
+	for _, staged := range o.pending {
+		maps.DeleteFunc(staged, func(k modelKey, p modelPending) bool { return gone(k, p.modelOffset) })
+	}
+}
+
+// resolved does what Kafka does when it reads a marker: the later write stays.
+func (o *offsetOracle) resolved(ev *Resolve) {
+	for k, p := range o.pending[ev.Txn] {
+		if ev.Commit && p.at > o.written[k] {
+			o.offsets[k], o.written[k] = p.modelOffset, p.at
+		}
+	}
+	delete(o.pending, ev.Txn)
+}
+
+func (o *offsetOracle) isPending(k modelKey) bool {
+	for _, staged := range o.pending {
+		if _, ok := staged[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// accepted calls store for each partition of a commit that was accepted.
+func (o *offsetOracle) accepted(topics []CommitTopic, wall, expire Time, code Code, body Body, store func(k modelKey, p modelOffset)) {
+	for i, t := range topics {
 		for j, p := range t.Partitions {
 			got := code
 			if r, ok := body.(*CommitReply); ok {
@@ -76,13 +138,9 @@ func (o *offsetOracle) committed(ev *Commit, code Code, body Body) {
 			if got != None {
 				continue
 			}
-			expire := Time(-1)
-			if ev.Retention >= 0 {
-				expire = ev.Wall + Time(ev.Retention)
-			}
-			o.offsets[modelKey{t.Name, p.Partition}] = modelOffset{OffsetsPartition{
-				Partition: p.Partition, LeaderEpoch: p.LeaderEpoch, Offset: p.Offset, Commit: ev.Wall, Expire: expire, Metadata: p.Metadata,
-			}, t.ID}
+			store(modelKey{t.Name, p.Partition}, modelOffset{OffsetsPartition{
+				Partition: p.Partition, LeaderEpoch: p.LeaderEpoch, Offset: p.Offset, Commit: wall, Expire: expire, Metadata: p.Metadata,
+			}, t.ID})
 		}
 	}
 }
@@ -109,8 +167,12 @@ func (o *offsetOracle) fetched(ev *Fetch, code Code, r *FetchReply) {
 			if !ok {
 				want = modelOffset{OffsetsPartition: OffsetsPartition{Offset: -1, LeaderEpoch: -1}}
 			}
-			if p.Offset != want.Offset || p.LeaderEpoch != want.LeaderEpoch || p.Metadata != want.Metadata {
-				o.t.Fatalf("fetch answers %+v, committed was %+v", p, want)
+			code := None
+			if ev.RequireStable && o.isPending(modelKey{t.Name, p.Partition}) {
+				code, want = UnstableOffsetCommit, modelOffset{OffsetsPartition: OffsetsPartition{Offset: -1, LeaderEpoch: -1}}
+			}
+			if p.Code != code || p.Offset != want.Offset || p.LeaderEpoch != want.LeaderEpoch || p.Metadata != want.Metadata {
+				o.t.Fatalf("fetch answers %+v, should be %v and %+v", p, code, want)
 			}
 		}
 	}
@@ -136,11 +198,47 @@ func (o *offsetOracle) expire(m *Machine, wall Time) (gone bool) {
 		default:
 			continue
 		}
+		if o.isPending(k) {
+			continue
+		}
 		if p.Expire >= 0 && wall >= p.Expire || p.Expire < 0 && wall-base >= retention {
 			delete(o.offsets, k)
 		}
 	}
-	return state == Empty && len(o.offsets) == 0
+	pending := 0
+	for _, staged := range o.pending {
+		pending += len(staged)
+	}
+	return state == Empty && len(o.offsets)+pending == 0
+}
+
+type modelPending struct {
+	modelOffset
+	at int
+}
+
+// String renders as hardState does.
+func (o *offsetOracle) String() string {
+	var b strings.Builder
+	b.WriteString(o.offsets.String())
+	for _, txn := range slices.SortedFunc(maps.Keys(o.pending), func(a, b Transaction) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Number, b.Number))
+	}) {
+		var lines []string
+		for k, p := range o.pending[txn] {
+			place := 0
+			for _, staged := range o.pending {
+				if other, ok := staged[k]; ok && other.at < p.at {
+					place++
+				}
+			}
+			lines = append(lines, fmt.Sprintf("pending %q-%d offset=%d epoch=%d commit=%d metadata=%q id=%x txn=%q/%d producer=%d/%d place=%d superseded=%t\n",
+				k.topic, k.partition, p.Offset, p.LeaderEpoch, p.Commit, p.Metadata, p.id, txn.ID, txn.Number, txn.ProducerID, txn.Epoch, place, o.written[k] > p.at))
+		}
+		slices.Sort(lines)
+		b.WriteString(strings.Join(lines, ""))
+	}
+	return b.String()
 }
 
 // randomLine makes one line of a script.
@@ -148,7 +246,8 @@ func randomLine(r *rand.Rand) string {
 	name := string(rune('A' + r.IntN(3)))
 	partition := func() string { return fmt.Sprintf("%c-%d", 't'+rune(r.IntN(3)), r.IntN(4)) }
 	ids := [...]string{"", " ids=(t:1,u:1)", " ids=(t:2)"}[r.IntN(3)]
-	switch r.IntN(14) {
+	txn := func() string { return [...]string{"a/1", "a/2", "b/1", "c/1"}[r.IntN(4)] }
+	switch r.IntN(19) {
 	case 0, 1:
 		topics := [...]string{"topics=(t)", "topics=(t,u)", "protocols=(range:junk)"}[r.IntN(3)]
 		return "join " + name + " v=3 session=60000 rebalance=30000 " + topics
@@ -173,16 +272,25 @@ func randomLine(r *rand.Rand) string {
 		}
 		return line + fmt.Sprintf("epoch=%d", r.IntN(3)-1) + ids
 	case 9:
+		stable := [...]string{"", "stable "}[r.IntN(2)]
 		if r.IntN(2) == 0 {
-			return "fetch"
+			return "fetch " + stable
 		}
-		return "fetch " + partition() + " " + partition() + ids
+		return "fetch " + stable + partition() + " " + partition() + ids
 	case 10:
 		return [...]string{"delete", "delete-offsets " + partition() + " " + partition(), "topic-deleted t id=1", "topic-deleted u id=2", "check-topics exist=(t:1,u:1)"}[r.IntN(5)]
 	case 11:
 		return [...]string{"crash", "checkpoint", "checkpoint", "disk low", "disk ok", "disk ok"}[r.IntN(6)]
 	case 12:
 		return fmt.Sprintf("wait %d", 5000*r.IntN(5)) // meets ends of retention exactly
+	case 13, 14, 15:
+		line := "txn-commit " + [...]string{"-", name}[r.IntN(2)] + " " + txn()
+		for range 1 + r.IntN(3) {
+			line += fmt.Sprintf(" %s=(%d,%s)", partition(), r.IntN(100), strings.Repeat("m", 1+r.IntN(5)))
+		}
+		return line + ids
+	case 16, 17:
+		return "resolve " + txn() + " " + [...]string{"commit", "abort"}[r.IntN(2)]
 	}
 	return "expire"
 }
@@ -195,7 +303,8 @@ func TestOffsetsRandom(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := newScript(t)
 		s.silent = true
-		o := &offsetOracle{t: t, s: s, offsets: model{}, limit: 4}
+		o := newOffsetOracle(t, s)
+		o.limit = 4
 		(&command{s: s, name: "config", args: args("delay=100 retention=50000 metadata-max=4")}).run()
 		s.world.observe = o.observe
 		var trace []string
@@ -212,8 +321,8 @@ func TestOffsetsRandom(t *testing.T) {
 			if s.world.m.snap == nil {
 				got = hardState(s.world.m)
 			}
-			if got != o.offsets.String() {
-				t.Fatalf("seed %d:\n%s\noffsets are\n%s\nshould be\n%s", seed, strings.Join(trace, "\n"), got, o.offsets)
+			if got != o.String() {
+				t.Fatalf("seed %d:\n%s\noffsets are\n%s\nshould be\n%s", seed, strings.Join(trace, "\n"), got, o)
 			}
 			if gone && s.world.m.exists() {
 				t.Fatalf("seed %d:\n%s\nthe group should be gone", seed, strings.Join(trace, "\n"))

@@ -32,6 +32,17 @@ type sim struct {
 	// whose deletion was asked for and never acknowledged to be undone.
 	seen     map[string]int64
 	deleting map[string]bool
+	// txns are the transactions of each group's producer.
+	txns map[string]*simTxn
+}
+
+// simTxn is the present transaction of a producer that writes its group's offsets, and
+// of its coordinator: what that has decided it sends until it is answered.
+type simTxn struct {
+	group.Transaction
+	// offset is what the group has acknowledged as pending, 0 if nothing.
+	offset int64
+	phase  int // 0 none, 1 staging, 2 decided, 3 ending
 }
 
 // client is one member.
@@ -68,6 +79,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	s := &sim{
 		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), c: &manual{}, book: sha256.New(),
 		members: map[string][]*client{}, next: map[string]int64{}, seen: map[string]int64{}, deleting: map[string]bool{},
+		txns: map[string]*simTxn{},
 	}
 	s.start(shardtest.NewLog())
 	return s
@@ -87,6 +99,11 @@ func (s *sim) start(log *shardtest.Log) {
 // goes on with what is left. Requests that were under way are never answered.
 func (s *sim) restart() {
 	s.start(s.r.log.Crash(s.rnd.IntN(s.r.log.Pending() + 1)))
+	for _, id := range slices.Sorted(maps.Keys(s.txns)) {
+		if x := s.txns[id]; x.phase != 0 {
+			x.phase = 2
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
 		for _, c := range s.members[id] {
 			switch c.phase {
@@ -111,8 +128,10 @@ func (s *sim) act() {
 	switch p := s.rnd.IntN(100); {
 	case p < 25:
 		s.commit(id, &group.Commit{Generation: -1, Retention: -1})
-	case p < 40:
+	case p < 38:
 		s.fetch(id)
+	case p < 40:
+		s.transact(id)
 	case p < 42 && !s.deleting[id]:
 		s.deleting[id] = true
 		s.send(id, new(group.DeleteGroup), nil)
@@ -141,6 +160,38 @@ func (s *sim) commit(id string, ev *group.Commit) {
 			s.seen[id] = max(s.seen[id], offset)
 		}
 	})
+}
+
+// transact lets a transaction of a group go on. One whose offset was not acknowledged
+// is aborted.
+func (s *sim) transact(id string) {
+	x := s.txns[id]
+	if x == nil {
+		x = &simTxn{Transaction: group.Transaction{ID: id, ProducerID: 1, Epoch: 1}}
+		s.txns[id] = x
+	}
+	switch x.phase {
+	case 0:
+		s.next[id]++
+		offset := s.next[id]
+		x.Number, x.offset, x.phase = x.Number+1, 0, 1
+		s.send(id, &group.TxnCommit{Txn: x.Transaction, Generation: -1, Topics: []group.CommitTopic{{Name: "t", Partitions: []group.CommitPartition{
+			{Partition: 0, Offset: offset, LeaderEpoch: -1},
+			{Partition: int32(1 + s.rnd.IntN(5)), Offset: offset, LeaderEpoch: -1},
+		}}}}, func(r group.Reply) {
+			if x.phase = 2; r.Code == group.None {
+				x.offset = offset
+			}
+		})
+	case 2:
+		x.phase = 3
+		s.send(id, &group.Resolve{Txn: x.Transaction, Commit: x.offset > 0}, func(r group.Reply) {
+			if x.phase = 2; r.Code == group.None {
+				x.phase = 0
+				s.seen[id] = max(s.seen[id], x.offset)
+			}
+		})
+	}
 }
 
 // fetch reads the offset of a group.
@@ -245,6 +296,19 @@ func (s *sim) checkCrash(keep int) {
 				s.seed, s.sent, id, got, keep, s.r.log.Pending(), s.seen[id])
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(s.txns)) {
+		x := s.txns[id]
+		if x.phase < 2 || x.offset == 0 || s.deleting[id] {
+			continue
+		}
+		r.send("resolve", id, &group.Resolve{Txn: x.Transaction, Commit: true})
+		a := r.send("fetch", id, &group.Fetch{RequireStable: true, Topics: fetch().Topics})
+		r.shard.RunOnce(now)
+		if got := a.offset(s.t); got < x.offset {
+			s.t.Fatalf("seed %d, request %d: %s has offset %d after a crash with %d of %d writes kept and the end of a transaction that had %d pending",
+				s.seed, s.sent, id, got, keep, s.r.log.Pending(), x.offset)
+		}
+	}
 }
 
 // TestSimCrash crashes at every boundary of what was appended: everything that was
@@ -283,6 +347,16 @@ func (s *sim) hard(r *rig) map[string]string {
 		r.turnsAt(now)
 		r.log.Sync(1 << 20)
 		all[id] = fmt.Sprint(a.code(s.t), " ", render(a.reply.Body))
+		stable := &group.Fetch{RequireStable: true, Topics: []group.FetchTopic{{Name: "t", Partitions: []int32{0, 1, 2, 3, 4, 5}}}}
+		b := r.send("fetch stable "+id, id, stable)
+		r.turnsAt(now)
+		r.log.Sync(1 << 20)
+		b.code(s.t)
+		for _, p := range b.reply.Body.(*group.FetchReply).Topics[0].Partitions {
+			if p.Code != group.None {
+				all[id] += fmt.Sprintf(" t-%d pending", p.Partition)
+			}
+		}
 		if a.code(s.t) == group.None && d.code(s.t) == group.GroupIDNotFound {
 			all[id] = "unknown group"
 		}
