@@ -99,6 +99,9 @@ var rules = map[string][]ban{
 	"cmd/rollcall/node": {
 		{[]string{kmsg}, nil, "it puts parts together and speaks to nobody"},
 	},
+	"cmd/rollcall/bench": {
+		{[]string{project}, nil, "it measures any server, as a client that knows the protocol only"},
+	},
 	"cmd/rollcall/config": {
 		{[]string{project}, []string{module + "/gateway"}, "the configuration knows keys, not who uses them; addresses are the gateway's"},
 	},
@@ -233,9 +236,6 @@ func isCall(n ast.Node, pkg string, names ...string) bool {
 func checkSleep(tr *tree) []string {
 	var found []string
 	for _, f := range tr.files {
-		if f.dir == "compat-tests/bench" { // a load generator paces its load
-			continue
-		}
 		for _, decl := range f.ast.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && f.test && strings.Contains(fn.Doc.Text(), "bubble") {
 				continue

@@ -69,7 +69,7 @@ configuration is wrong.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), checkCommand(), configCommand(), groupCommand(), topicCommand(), versionCommand())
+	root.AddCommand(serveCommand(), checkCommand(), configCommand(), benchCommand(), groupCommand(), topicCommand(), versionCommand())
 	return root
 }
 

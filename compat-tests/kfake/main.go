@@ -15,7 +15,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: kfake PORT")
 		os.Exit(2)
 	}
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.SeedTopics(10, "bench"), kfake.GroupMinSessionTimeout(0))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.GroupMinSessionTimeout(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kfake:", err)
 		os.Exit(1)
