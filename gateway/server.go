@@ -87,7 +87,7 @@ func (s *Server) Serve(ctx context.Context, name string, ln net.Listener) error 
 		nc, err := ln.Accept()
 		if err != nil {
 			<-s.places
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || s.accepting.Err() != nil { // ctx may end a moment after accepting
 				return ErrServerClosed
 			}
 			if errors.Is(err, net.ErrClosed) {
