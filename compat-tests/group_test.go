@@ -101,6 +101,18 @@ func (g *liveGroup) settle(n int, timeout time.Duration) map[string][]int32 {
 	return by
 }
 
+// protocol fails unless the group has agreed on that strategy.
+func (g *liveGroup) protocol(want string) {
+	g.t.Helper()
+	described, err := g.adm.DescribeGroups(g.t.Context(), g.ledger.Group)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if got := described[g.ledger.Group].Protocol; got != want {
+		g.t.Errorf("the group is on %q, want %q", got, want)
+	}
+}
+
 // lifeCycle lets a fifth member come, the first one leave and the second one die.
 func (g *liveGroup) lifeCycle(c rig.MemberConfig) {
 	g.t.Helper()

@@ -79,6 +79,65 @@ func TestMixedGroup(t *testing.T) {
 	}
 }
 
+// TestS1_21RollingUpgrade (S1.21): the live members of a group on range are replaced one by one
+// by members that offer cooperative-sticky and range, and those by members that offer
+// cooperative-sticky alone. The group changes its protocol in the second round, when
+// the last member that knows only range is gone, and never stops for good.
+func TestS1_21RollingUpgrade(t *testing.T) {
+	srv := rig.Start(t)
+	t.Run("franz-go", func(t *testing.T) {
+		t.Parallel()
+		c := rig.MemberConfig{Client: "franz-go", Strategy: "range", ClientID: "upgrade"}
+		g := newGroup(t, srv, 6)
+		g.start(c, 3)
+		g.settle(3, 20*time.Second)
+		g.protocol("range")
+		for _, next := range []string{"cooperative-sticky,range", "cooperative-sticky"} {
+			old := g.members[len(g.members)-3:]
+			c.Strategy = next
+			for i, m := range old {
+				m.Leave()
+				g.start(c, 1)
+				g.settle(3, 30*time.Second)
+				if next != "cooperative-sticky" && i < len(old)-1 {
+					g.protocol("range")
+				}
+			}
+			g.protocol("cooperative-sticky")
+		}
+		g.finish()
+	})
+}
+
+// TestS1_21Cooperative (S1.21): in a cooperative group of 3, then 4, then 2 members, nobody
+// gives up a partition that it keeps, so those flow on through each rebalance.
+func TestS1_21Cooperative(t *testing.T) {
+	srv := rig.Start(t)
+	for _, client := range []string{"franz-go", "sarama"} {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			c := rig.MemberConfig{Client: client, Strategy: "cooperative-sticky", ClientID: client}
+			g := newGroup(t, srv, 12)
+			g.start(c, 3)
+			g.settle(3, 20*time.Second)
+			released := g.ledger.Releases()
+			g.start(c, 1)
+			g.settle(4, 30*time.Second)
+			if n := g.ledger.Releases() - released; n != 3 {
+				t.Errorf("for a fourth member %d partitions of 12 were given up, want its 3", n)
+			}
+			released = g.ledger.Releases()
+			g.members[0].Kill()
+			g.members[1].Kill()
+			g.settle(2, 30*time.Second)
+			if n := g.ledger.Releases() - released; n != 0 {
+				t.Errorf("when two members died, the others gave up %d partitions", n)
+			}
+			g.finish()
+		})
+	}
+}
+
 // TestMembersSurviveTheGateway: SIGKILL and a restart change neither the generation
 // nor the assignment of a Stable group.
 func TestMembersSurviveTheGateway(t *testing.T) {

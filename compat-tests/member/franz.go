@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -11,16 +12,20 @@ import (
 )
 
 func consumeFranz(ctx context.Context, f event.Config) error {
-	balancer := map[string]kgo.GroupBalancer{
+	known := map[string]kgo.GroupBalancer{
 		"range":              kgo.RangeBalancer(),
 		"roundrobin":         kgo.RoundRobinBalancer(),
 		"sticky":             kgo.StickyBalancer(),
 		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
-	}[f.Strategy]
+	}
+	var balancers []kgo.GroupBalancer
+	for name := range strings.SplitSeq(f.Strategy, ",") {
+		balancers = append(balancers, known[name])
+	}
 	owned := owner{parts: map[int32]bool{}}
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(f.Addr), kgo.ClientID(f.ClientID),
-		kgo.ConsumerGroup(f.Group), kgo.ConsumeTopics(f.Topic), kgo.Balancers(balancer),
+		kgo.ConsumerGroup(f.Group), kgo.ConsumeTopics(f.Topic), kgo.Balancers(balancers...),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(f.Session()), kgo.RebalanceTimeout(f.Rebalance()), kgo.HeartbeatInterval(f.Heartbeat()),
 		kgo.FetchMaxWait(250_000_000), kgo.BlockRebalanceOnPoll(),

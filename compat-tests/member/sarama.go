@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/IBM/sarama"
 
@@ -24,13 +25,16 @@ func saramaConsumer(f event.Config) *sarama.Config {
 	if f.Committed {
 		c.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
-	strategy := map[string]func() sarama.BalanceStrategy{
+	known := map[string]func() sarama.BalanceStrategy{
 		"range":              sarama.NewBalanceStrategyRange,
 		"roundrobin":         sarama.NewBalanceStrategyRoundRobin,
 		"sticky":             sarama.NewBalanceStrategySticky,
 		"cooperative-sticky": sarama.NewBalanceStrategyCooperativeSticky,
-	}[f.Strategy]
-	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy()}
+	}
+	c.Consumer.Group.Rebalance.GroupStrategies = nil
+	for name := range strings.SplitSeq(f.Strategy, ",") {
+		c.Consumer.Group.Rebalance.GroupStrategies = append(c.Consumer.Group.Rebalance.GroupStrategies, known[name]())
+	}
 	return c
 }
 

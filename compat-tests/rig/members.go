@@ -203,6 +203,17 @@ func (l *Ledger) Owners() (map[int32]string, error) {
 	return owners, nil
 }
 
+// Releases counts how often a member gave up a partition.
+func (l *Ledger) Releases() int {
+	n := 0
+	for _, e := range l.sorted() {
+		if e.Kind == event.Release {
+			n++
+		}
+	}
+	return n
+}
+
 // Processed returns, by partition, which offsets have been processed.
 func (l *Ledger) Processed() map[int32]map[int64]bool {
 	seen := map[int32]map[int64]bool{}

@@ -23,7 +23,8 @@ type Config struct {
 	ClientID string `json:"clientId"`
 
 	// What follows is for members. Strategy is range, roundrobin, sticky or
-	// cooperative-sticky; InstanceID makes the member static.
+	// cooperative-sticky (franz-go and Sarama take several, with commas); InstanceID
+	// makes the member static.
 	Group      string `json:"group,omitempty"`
 	Strategy   string `json:"strategy,omitempty"`
 	InstanceID string `json:"instanceId,omitempty"`
