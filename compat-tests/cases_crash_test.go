@@ -162,7 +162,7 @@ func TestB84LargeGroupLoads(t *testing.T) {
 	srv := forRaw(t, "ROLLCALL_GROUP_INITIAL_REBALANCE_DELAY_MS=1500")
 	ours(t, srv)
 	g := unique(t, "g")
-	const n = 500
+	const n = 2000
 	peers := make([]*peer, n)
 	for i := range peers {
 		peers[i] = newPeer(t, srv, g)
