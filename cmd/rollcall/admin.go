@@ -99,6 +99,20 @@ func (a *admin) open(ctx context.Context, method, path string, in any) (io.ReadC
 	return resp.Body, nil
 }
 
+// refusal is what the gateway answered instead of doing what it was asked.
+type refusal struct {
+	status int
+	line   string
+}
+
+func (r *refusal) Error() string { return r.line }
+
+// isNotFound tells whether what was asked about is not there.
+func isNotFound(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.status == http.StatusNotFound
+}
+
 // refused makes one line of an answer that is an error.
 func refused(resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, checkAnswerMax))
@@ -107,11 +121,11 @@ func refused(resp *http.Response) error {
 	}
 	var p huma.ErrorModel
 	if json.Unmarshal(text, &p) != nil || p.Detail == "" {
-		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
+		return &refusal{resp.StatusCode, fmt.Sprintf("%s: %s", resp.Status, bytes.TrimSpace(text))}
 	}
 	line := p.Detail
 	for _, e := range p.Errors {
 		line += fmt.Sprintf("; %s: %s", e.Location, e.Message)
 	}
-	return errors.New(line)
+	return &refusal{resp.StatusCode, line}
 }

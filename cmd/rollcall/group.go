@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,11 +18,11 @@ import (
 func groupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "List, describe and delete groups of a running gateway",
+		Short: "List, describe, delete and reset groups of a running gateway",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(groupListCommand(), groupDescribeCommand(), groupDeleteCommand())
+	cmd.AddCommand(groupListCommand(), groupDescribeCommand(), groupDeleteCommand(), groupResetCommand())
 	return cmd
 }
 
@@ -62,18 +63,25 @@ func groupTable(w io.Writer, stream io.Reader) error {
 	const format = "%-40s  %-20s  %-12s  %7s  %7s\n"
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, format, "GROUP", "STATE", "TYPE", "MEMBERS", "OFFSETS")
+	err := eachGroup(stream, func(g *rest.GroupLine) {
+		fmt.Fprintf(out, format, g.Group, g.State, dash(g.ProtocolType), fmt.Sprint(g.Members), fmt.Sprint(g.Offsets))
+	})
+	return errors.Join(err, out.Flush())
+}
+
+// eachGroup calls f with each line of a stream of groups.
+func eachGroup(stream io.Reader, f func(*rest.GroupLine)) error {
 	lines := json.NewDecoder(stream)
 	for {
 		var g rest.GroupLine
 		err := lines.Decode(&g)
-		if err == io.EOF {
-			return out.Flush()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
-			_ = out.Flush()
 			return fmt.Errorf("the list broke off: %w", err)
 		}
-		fmt.Fprintf(out, format, g.Group, g.State, dash(g.ProtocolType), fmt.Sprint(g.Members), fmt.Sprint(g.Offsets))
+		f(&g)
 	}
 }
 
@@ -98,7 +106,7 @@ func groupDescribeCommand() *cobra.Command {
 		}
 		for i, id := range groups {
 			var g rest.GroupDescription
-			if err := gateway.call(cmd.Context(), http.MethodGet, "/v1/groups/"+url.PathEscape(id), nil, &g); err != nil {
+			if err := gateway.call(cmd.Context(), http.MethodGet, groupPath(id), nil, &g); err != nil {
 				return err
 			}
 			if *output == outputJSON {
@@ -137,11 +145,7 @@ func describeGroup(w io.Writer, g *rest.GroupDescription, apart bool) error {
 	if len(g.Offsets) == 0 {
 		return nil
 	}
-	t := newTable(w, "TOPIC", "PARTITION", "OFFSET", "LEADER-EPOCH", "METADATA")
-	for _, o := range g.Offsets {
-		t.row(o.Topic, o.Partition, o.Offset, o.LeaderEpoch, o.Metadata)
-	}
-	return t.flush()
+	return offsetsTable(w, g.Offsets)
 }
 
 // assignment is a short form of what a member has.

@@ -65,11 +65,17 @@ configuration is wrong.`,
 			return cmd.Help()
 		},
 		Args: cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { // or they would not be errors of the command line
+			if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+				return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+			}
+			return nil
+		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), checkCommand(), configCommand(), benchCommand(), groupCommand(), topicCommand(), versionCommand())
+	root.AddCommand(serveCommand(), checkCommand(), configCommand(), benchCommand(), groupCommand(), offsetsCommand(), topicCommand(), versionCommand())
 	return root
 }
 
@@ -87,4 +93,12 @@ func someArgs(cmd *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s wants %s; see %s --help", cmd.CommandPath(), strings.TrimPrefix(cmd.Use, cmd.Name()+" "), cmd.CommandPath())}
 	}
 	return nil
+}
+
+// oneArg wants exactly one argument.
+func oneArg(cmd *cobra.Command, args []string) error {
+	if err := someArgs(cmd, args); err != nil {
+		return err
+	}
+	return noArgs(cmd, args[1:])
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -121,4 +122,123 @@ func TestOperatorToken(t *testing.T) {
 	o := &operator{t, p}
 	o.does(0, "TOPIC .*", "topic list --config "+file)
 	o.does(1, "rollcall: 401 Unauthorized: .*\n", "topic list")
+}
+
+// moment returns a time that no commit shares.
+func moment() string {
+	<-time.After(3 * time.Millisecond)
+	defer func() { <-time.After(3 * time.Millisecond) }()
+	return time.Now().UTC().Format(time.RFC3339Nano)
+}
+
+// TestOperatorHistory commits, looks back, and restores.
+func TestOperatorHistory(t *testing.T) {
+	p := startServe(t, filepath.Join(t.TempDir(), "data"))
+	p.ready(t)
+	o := &operator{t, p}
+	o.does(0, ".*", "topic create orders --partitions 3")
+	before := moment()
+	o.commit("billing", 0, 41)
+	o.commit("billing", 1, 5)
+	first := moment()
+	o.commit("billing", 0, 45)
+	o.commit("billing", 2, 7)
+	second := moment()
+
+	const head = "TIME +CHANGE +TOPIC +PARTITION +OFFSET +CLIENT +HOST +MEMBER +GENERATION\n"
+	const line = `\S+Z +commit +orders +%d +%d +- +/127.0.0.1 +- +-1` + "\n"
+	all := head + fmt.Sprintf(line+line+line+line, 0, 41, 1, 5, 0, 45, 2, 7)
+	o.does(0, all, "offsets history billing --since 1h")
+	o.does(0, head+fmt.Sprintf(line+line, 0, 41, 0, 45), "offsets history billing --topic orders --partition 0")
+	o.does(0, head+fmt.Sprintf(line+line, 0, 45, 2, 7), "offsets history billing --since "+first)
+	o.does(0, head+fmt.Sprintf(line, 2, 7), "offsets history billing --limit 1")
+	o.does(0, head, "offsets history nobody")
+	o.does(1, `rollcall: since: "yesterday" is neither .*\n`, "offsets history billing --since yesterday")
+
+	const offsets = "TOPIC +PARTITION +OFFSET +LEADER-EPOCH +METADATA\n"
+	o.does(0, offsets, "offsets as-of billing "+before)
+	o.does(0, offsets+"orders +0 +41 .*orders +1 +5 .*", "offsets as-of billing "+first)
+	const diff = "TOPIC +PARTITION +FROM +TO +BY\n"
+	o.does(0, diff+"orders +0 +41 +45 +\\+4\norders +2 +- +7 +-\n", "offsets diff billing --from "+first)
+	o.does(0, diff+"orders +0 +- +41 +-\norders +1 +- +5 +-\n", "offsets diff billing --from "+before+" --to "+first)
+
+	plan := "group billing: 2 of 2 offsets change\n" + diff + "orders +2 +7 +- +-\norders +0 +45 +41 +-4\n"
+	o.does(0, "would reset "+plan, "offsets restore billing --as-of "+first)
+	o.does(0, diff, "offsets diff billing --from "+second)
+	o.does(0, "reset "+plan, "offsets restore billing --execute --as-of "+first)
+	o.does(0, offsets+"orders +0 +41 .*orders +1 +5 [^o]*", "offsets as-of billing 0s")
+	o.does(0, diff+"orders +0 +45 +41 +-4\norders +2 +7 +- +-\n", "offsets diff billing --from "+second)
+	o.does(0, "reset group billing: 0 of 2 offsets change\n", "offsets restore billing --execute --as-of "+first)
+	o.does(0, `.*"kind": "delete-offsets",.*"principal": "User:admin",\s*"client_id": "rollcall-admin".*`, "offsets history billing --output json")
+}
+
+// TestOperatorReset has every target of a reset.
+func TestOperatorReset(t *testing.T) {
+	p := startServe(t, filepath.Join(t.TempDir(), "data"))
+	p.ready(t)
+	o := &operator{t, p}
+	o.does(0, ".*", "topic create orders --partitions 3")
+	o.produce(0, 10)
+	middle := moment()
+	o.produce(0, 10)
+	o.produce(1, 5)
+	o.commit("a", 0, 7)
+	o.commit("b", 0, 3)
+	o.commit("b", 1, 4)
+	file := filepath.Join(t.TempDir(), "offsets")
+	write := func(content string) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ flags, want string }{
+		{"--to-earliest", "orders +0 +7 +0 +-7\n"},
+		{"--to-latest", "orders +0 +7 +20 +\\+13\n"},
+		{"--to-latest --topic orders", "orders +0 +7 +20 +\\+13\norders +1 +- +5 +-\norders +2 +- +0 +-\n"},
+		{"--to-latest --topic orders:1,2", "orders +1 +- +5 +-\norders +2 +- +0 +-\n"},
+		{"--to-current --topic orders:0,1", "orders +1 +- +5 +-\n"},
+		{"--to-offset 12", "orders +0 +7 +12 +\\+5\n"},
+		{"--to-offset 99", "orders +0 +7 +20 +\\+13\n"},
+		{"--shift-by 2", "orders +0 +7 +9 +\\+2\n"},
+		{"--shift-by=-100", "orders +0 +7 +0 +-7\n"},
+		{"--to-datetime " + middle, "orders +0 +7 +10 +\\+3\n"},
+		{"--by-duration 1h", "orders +0 +7 +0 +-7\n"},
+		{"--by-duration 0s", "orders +0 +7 +20 +\\+13\n"},
+		{"--like-group b", "orders +0 +7 +3 +-4\norders +1 +- +4 +-\n"},
+		{"--like-group b --topic orders:1", "orders +1 +- +4 +-\n"},
+	} {
+		o.does(0, "would reset group a: .*\n.*BY\n"+test.want, "group reset a "+test.flags)
+	}
+	write("# topic partition offset\norders 0 11\n\"orders\",1,2\n")
+	o.does(0, "would reset group a: 2 of 2 .*\n.*BY\norders +0 +7 +11 +\\+4\norders +1 +- +2 +-\n", "group reset a --from-file "+file)
+	write("orders 0 11\norders 1\n")
+	o.does(1, "rollcall: "+file+" line 2: \"orders 1\" is not TOPIC PARTITION OFFSET\n", "group reset a --execute --from-file "+file)
+	write("orders 0 11\norders 9 1\ngone 0 1\n")
+	o.does(0, "would reset group a: 1 of 1 .*", "group reset a --from-file "+file)
+	o.does(1, "rollcall: no group matches x\\*\n", "group reset --to-earliest --pattern x*")
+	o.does(1, "rollcall: group \"c\" has committed nothing; name topics with --topic\n", "group reset c --to-earliest")
+	o.does(2, "rollcall: .*none of the others can be.*", "group reset a --to-earliest --to-latest")
+	o.does(2, "rollcall: at least one of the flags .*", "group reset a")
+
+	o.does(0, "(would reset group [ab]: .*){2}", "group reset --to-latest --pattern [ab]")
+	o.does(0, "(reset group [ab]: .*){2}", "group reset --to-latest --pattern [ab] --execute")
+	o.does(0, ".*orders +0 +20 .*", "group describe a")
+	o.does(0, ".*orders +0 +20 .*orders +1 +5.*", "group describe b")
+	o.does(0, "reset group new: .*", "group reset new --to-earliest --topic orders --execute")
+	o.does(0, ".*orders +2 +0 .*", "group describe new")
+}
+
+// produce writes n records to a partition of topic orders.
+func (o *operator) produce(partition int32, n int) {
+	o.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(o.gateway.kafka), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer client.Close()
+	for range n {
+		if err := client.ProduceSync(o.Context(), &kgo.Record{Topic: "orders", Partition: partition, Value: []byte("x")}).FirstErr(); err != nil {
+			o.Fatal(err)
+		}
+	}
 }

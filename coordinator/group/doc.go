@@ -196,4 +196,10 @@
 //	X6   Empty without offsets              the group goes
 //	X7   an offset is pending               the partition's committed one stays
 //	X8   Empty, only pending offsets        the group stays
+//	     Reset by an operator
+//	F1   disk almost full                   15, nothing changes
+//	F2   members, not to be fenced          68
+//	F3   metadata too large                 12, nothing changes
+//	F4   members, to be fenced              removed, what they have parked gets 25; Empty
+//	F5   else, or then                      the offsets are set at one stroke
 package group

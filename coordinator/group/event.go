@@ -220,6 +220,18 @@ type DeleteOffsets struct {
 	Topics []DeleteOffsetsTopic
 }
 
+// Reset sets offsets of a group on behalf of an operator, all or nothing. An unknown
+// group begins. It answers with a code only.
+type Reset struct {
+	Head
+	Client Client
+	Topics []CommitTopic
+	// Replace removes all offsets that Topics does not name.
+	Replace bool
+	// Fence removes the members, if there are any; without it they are in the way.
+	Fence bool
+}
+
 // DeleteGroup is one group of a DeleteGroups request (key 42).
 type DeleteGroup struct {
 	Head

@@ -91,6 +91,8 @@ func (m *Machine) Step(now Time, ev Event) Output {
 		m.stepList(ev)
 	case *DeleteOffsets:
 		m.stepDeleteOffsets(now, ev)
+	case *Reset:
+		m.stepReset(now, ev)
 	case *DeleteGroup:
 		m.stepDeleteGroup(now, ev)
 	case *TopicDeleted:

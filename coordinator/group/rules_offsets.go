@@ -44,6 +44,11 @@ const (
 	X6
 	X7
 	X8
+	F1
+	F2
+	F3
+	F4
+	F5
 )
 
 var offsetRuleNames = [...]string{
@@ -51,4 +56,5 @@ var offsetRuleNames = [...]string{
 	"O14", "O15", "O16", "O17", "O18", "O19", "O20", "O21", "O22", "O23", "O24", "O25",
 	"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9",
 	"X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8",
+	"F1", "F2", "F3", "F4", "F5",
 }

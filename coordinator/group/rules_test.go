@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var ruleID = regexp.MustCompile(`\b(?:[JSHLRTMDOEX][1-9][0-9]?)\b`)
+var ruleID = regexp.MustCompile(`\b(?:[JSHLRTMDOEXF][1-9][0-9]?)\b`)
 
 // Every rule has a cell in doc.go, a branch in the code that cites it and a script
 // in whose output it is noted; and nothing cites a rule that is not there.

@@ -26,6 +26,12 @@ func (c *command) runOffsets() bool {
 			ev.Topics = append(ev.Topics, DeleteOffsetsTopic{Name: t.Name, Partitions: t.Partitions})
 		}
 		s.step(ev, nil, "delete-offsets")
+	case "reset":
+		words := c.words()
+		c.s.step(&Reset{
+			Client: Client{ID: "admin"}, Topics: c.commitTopics(),
+			Replace: slices.Contains(words, "replace"), Fence: slices.Contains(words, "fence"),
+		}, nil, "reset")
 	case "delete":
 		s.step(&DeleteGroup{Client: Client{ID: "admin"}}, nil, "delete")
 	case "expire":

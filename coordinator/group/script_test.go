@@ -43,6 +43,7 @@ import (
 //	topic-deleted t [id=N]           the topic with that id is gone
 //	check-topics [exist=(t:1,...)]   after a load: the topics that there are, with ids
 //	checkpoint                       a crash after it loads its rows and the records since
+//	reset t-0=OFFSET... [replace] [fence]    an operator's; the rest as for commit
 //	describe, list, delete, expire
 //	wait MS                          time passes, deadlines are handled as they come
 //	tick [late=MS]                   one Tick now

@@ -119,7 +119,7 @@ func (n *Node) wire(c *config.Config) (err error) {
 	}
 	connections := n.metrics.Connections(names...)
 	table := api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...)
-	n.admin.HandleREST(rest.New(rest.Config{Version: n.opts.Version, Groups: n.router, Kafka: table, Settings: settings(c)}))
+	n.admin.HandleREST(rest.New(rest.Config{Version: n.opts.Version, Groups: n.router, Kafka: table, History: n.router, Settings: settings(c)}))
 	if n.kafka, err = gateway.New(gateway.Config{
 		Entries:        table.Entries(),
 		Observer:       connections,

@@ -37,6 +37,7 @@ type Config struct {
 	Version string
 	Groups  coordinator.Groups
 	Kafka   Kafka
+	History History
 	// Settings is the effective configuration, in order.
 	Settings []Setting
 }
@@ -69,6 +70,8 @@ func description(version string) huma.Config {
 
 func (h *handlers) register(a huma.API) {
 	h.registerGroups(a)
+	h.registerOffsets(a)
+	h.registerHistory(a)
 	h.registerTopics(a)
 	h.registerSettings(a)
 }

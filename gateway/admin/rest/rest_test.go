@@ -13,12 +13,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/rollcall-mq/rollcall/coordinator"
 	"github.com/rollcall-mq/rollcall/coordinator/group"
+	"github.com/rollcall-mq/rollcall/coordinator/shard"
 	"github.com/rollcall-mq/rollcall/gateway/api"
 )
 
@@ -43,6 +45,22 @@ func (f *fakeGroups) EachIn(_ context.Context, n uint32, _ func() group.Event, d
 		replies[i].Body = &f.shards[n][i]
 	}
 	done(n, group.None, replies)
+}
+
+// Submit answers that the group has members.
+func (f *fakeGroups) Submit(_ context.Context, _ string, _ group.Event, sink shard.Sink) {
+	sink.Reply(group.Reply{Code: group.NonEmptyGroup})
+}
+
+// fakeHistory is a history of which nothing is left.
+type fakeHistory struct{}
+
+func (fakeHistory) Changes(context.Context, string, func(uint64, *group.Record) error) error {
+	return nil
+}
+
+func (fakeHistory) OffsetsAsOf(context.Context, string, group.Time) ([]group.FetchedTopic, error) {
+	return nil, &coordinator.BeforeHistoryError{Begins: 1_800_000_000_000}
 }
 
 // manyGroups has n groups in each of the shards.
@@ -228,7 +246,7 @@ func TestKafkaErrors(t *testing.T) {
 // TestOpenAPI compares the document with what is served: each operation of it
 // exists, and what is not in it does not.
 func TestOpenAPI(t *testing.T) {
-	h := New(Config{Version: "1.2.3", Groups: manyGroups(1, 1), Kafka: kafkaFunc(func(kmsg.Request) (kmsg.Response, error) {
+	h := New(Config{Version: "1.2.3", Groups: manyGroups(1, 1), History: fakeHistory{}, Kafka: kafkaFunc(func(kmsg.Request) (kmsg.Response, error) {
 		return nil, errors.New("not here")
 	})})
 	var doc struct {
@@ -248,6 +266,9 @@ func TestOpenAPI(t *testing.T) {
 			content := ""
 			if method == "post" || method == "patch" || method == "put" {
 				content = `{"topic": "t", "partitions": 3}`
+				if strings.HasSuffix(path, "/offsets") {
+					content = `{"offsets": []}`
+				}
 			}
 			code := request(t, h, strings.ToUpper(method), target, content, nil)
 			_, documented := op.Responses[fmt.Sprint(code)]
@@ -261,5 +282,82 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if code := request(t, h, "GET", "/v1/nothing", "", nil); code != 404 {
 		t.Errorf("an unknown path: %d", code)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"2026-05-04T03:02:00Z":      time.Second,
+		"2026-05-04T05:02:01+02:00": 0,
+		"0s":                        0,
+		"90s":                       90 * time.Second,
+		"2h30m":                     150 * time.Minute,
+		"7d":                        7 * 24 * time.Hour,
+		"1d12h":                     36 * time.Hour,
+	} {
+		if got, err := ParseTime(text, now); err != nil || now.Sub(got) != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "now", "-5m", "5", "d", "-1d", "1d-", "99999999d", "2026-05-04", "2026-05-04 03:02:00"} {
+		if got, err := ParseTime(text, now); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// TestDifferences compares lists in which each kind of difference comes first, last
+// and between.
+func TestDifferences(t *testing.T) {
+	o := func(topic string, partition int32, offset int64) CommittedOffset {
+		return CommittedOffset{Topic: topic, Partition: partition, Offset: offset}
+	}
+	from := []CommittedOffset{o("a", 0, 1), o("a", 1, 2), o("b", 0, 3), o("d", 5, 4)}
+	to := []CommittedOffset{o("a", 1, 2), o("a", 2, 5), o("b", 0, 6), o("c", 0, 7)}
+	var got []string
+	show := func(n *int64) string {
+		if n == nil {
+			return "-"
+		}
+		return fmt.Sprint(*n)
+	}
+	for _, d := range differences(from, to) {
+		got = append(got, fmt.Sprintf("%s-%d %s %s", d.Topic, d.Partition, show(d.From), show(d.To)))
+	}
+	want := []string{"a-0 1 -", "a-2 - 5", "b-0 3 6", "c-0 - 7", "d-5 4 -"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSetOffsetsChecks has what is refused before anything is changed.
+func TestSetOffsetsChecks(t *testing.T) {
+	h := New(Config{Groups: manyGroups(1, 1), Kafka: kafkaFunc(func(req kmsg.Request) (kmsg.Response, error) {
+		resp := req.ResponseKind().(*kmsg.MetadataResponse)
+		for _, asked := range req.(*kmsg.MetadataRequest).Topics {
+			topic := kmsg.MetadataResponseTopic{Topic: asked.Topic}
+			if *asked.Topic == "t" {
+				topic.Partitions = make([]kmsg.MetadataResponseTopicPartition, 3)
+			} else {
+				topic.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil
+	})})
+	for body, want := range map[string]string{
+		`{"offsets":[{"topic":"t","partition":0,"offset":1},{"topic":"t","partition":0,"offset":2}]}`: `422 topic "t": partition 0 comes twice`,
+		`{"offsets":[{"topic":"t","partition":3,"offset":1}]}`:                                        `422 topic "t" has no partition 3`,
+		`{"offsets":[{"topic":"u","partition":0,"offset":1}]}`:                                        `404 topic "u": UNKNOWN_TOPIC_OR_PARTITION: This server does not host this topic-partition.`,
+		`{"offsets":[{"topic":"t","partition":0,"offset":-1}]}`:                                       `422 validation failed`,
+		`{"offsets":[{"topic":"t","partition":0}]}`:                                                   `422 validation failed`,
+		`{"offsets":[{"topic":"t","partition":0,"offset":1}]}`:                                        `409 group "g": NON_EMPTY_GROUP: The group is not empty.`,
+	} {
+		var p struct{ Detail string }
+		code := request(t, h, "PUT", "/v1/groups/g/offsets", body, &p)
+		if got := fmt.Sprint(code, " ", p.Detail); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
 	}
 }

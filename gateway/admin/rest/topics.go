@@ -60,7 +60,16 @@ type (
 			Topics []TopicLine `json:"topics"`
 		}
 	}
-	topicOutput     struct{ Body TopicDescription }
+	topicOutput       struct{ Body TopicDescription }
+	topicOffsetsInput struct {
+		Topic string `path:"topic"`
+		At    string `query:"at" doc:"Start is the first record that is not older than this, or end: RFC 3339, or a duration back from now such as 2h."`
+	}
+	topicOffsetsOutput struct {
+		Body struct {
+			Offsets []PartitionOffsets `json:"offsets"`
+		}
+	}
 	newTopicInput   struct{ Body NewTopic }
 	alterTopicInput struct {
 		Topic string `path:"topic"`
@@ -77,6 +86,8 @@ func (h *handlers) registerTopics(a huma.API) {
 	create := operation("create-topic", http.MethodPost, "/v1/topics", "Create a topic", "topics")
 	create.DefaultStatus, create.Errors = http.StatusCreated, []int{http.StatusConflict, http.StatusServiceUnavailable}
 	huma.Register(a, create, h.createTopic)
+	huma.Register(a, operation("list-topic-offsets", http.MethodGet, "/v1/topics/{topic}/offsets",
+		"Where the records of a topic begin and end, also from a time on", "topics"), h.topicOffsets)
 	huma.Register(a, operation("alter-topic", http.MethodPatch, "/v1/topics/{topic}", "Add partitions to a topic", "topics"), h.alterTopic)
 	huma.Register(a, operation("delete-topic", http.MethodDelete, "/v1/topics/{topic}",
 		"Delete a topic, its records and the offsets that groups committed for it", "topics"), h.deleteTopic)
@@ -85,6 +96,7 @@ func (h *handlers) registerTopics(a huma.API) {
 // metadata describes topics, all of them without names.
 func (h *handlers) metadata(ctx context.Context, names ...string) ([]kmsg.MetadataResponseTopic, error) {
 	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
 	for _, name := range names {
 		req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: &name})
 	}
@@ -136,38 +148,81 @@ func (h *handlers) describeTopic(ctx context.Context, in *topicInput) (*topicOut
 
 // partitionOffsets asks for the first and the next offset of every partition.
 func (h *handlers) partitionOffsets(ctx context.Context, topic string, partitions int) ([]PartitionOffsets, error) {
+	starts, err := h.offsetsAt(ctx, topic, partitions, earliest)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := h.offsetsAt(ctx, topic, partitions, latest)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]PartitionOffsets, partitions)
 	for i := range all {
-		all[i].Partition = int32(i)
-	}
-	for _, end := range []bool{false, true} {
-		req, t := kmsg.NewPtrListOffsetsRequest(), kmsg.NewListOffsetsRequestTopic()
-		t.Topic = topic
-		for i := range all {
-			p := kmsg.NewListOffsetsRequestTopicPartition()
-			p.Partition, p.Timestamp = int32(i), -2
-			if end {
-				p.Timestamp = -1
-			}
-			t.Partitions = append(t.Partitions, p)
-		}
-		req.Topics = append(req.Topics, t)
-		resp, err := ask[*kmsg.ListOffsetsResponse](ctx, h.Kafka, req, 7)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range resp.Topics[0].Partitions {
-			if err := topicError(topic, p.ErrorCode, nil); err != nil {
-				return nil, err
-			}
-			if end {
-				all[p.Partition].End = p.Offset
-			} else {
-				all[p.Partition].Start = p.Offset
-			}
-		}
+		all[i] = PartitionOffsets{Partition: int32(i), Start: starts[i], End: ends[i]}
 	}
 	return all, nil
+}
+
+// Timestamps of ListOffsets that are none.
+const (
+	latest   = -1
+	earliest = -2
+)
+
+// offsetsAt asks for an offset of every partition by a timestamp in milliseconds; it
+// is -1 if no record is as new.
+func (h *handlers) offsetsAt(ctx context.Context, topic string, partitions int, timestamp int64) ([]int64, error) {
+	req, t := kmsg.NewPtrListOffsetsRequest(), kmsg.NewListOffsetsRequestTopic()
+	t.Topic = topic
+	for i := range partitions {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = int32(i), timestamp
+		t.Partitions = append(t.Partitions, p)
+	}
+	req.Topics = append(req.Topics, t)
+	resp, err := ask[*kmsg.ListOffsetsResponse](ctx, h.Kafka, req, 7)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, partitions)
+	for _, p := range resp.Topics[0].Partitions {
+		if err := topicError(topic, p.ErrorCode, nil); err != nil {
+			return nil, err
+		}
+		offsets[p.Partition] = p.Offset
+	}
+	return offsets, nil
+}
+
+// topicOffsets lists where the records of a topic begin and end; with at, they begin
+// with the first that is not older than that.
+func (h *handlers) topicOffsets(ctx context.Context, in *topicOffsetsInput) (*topicOffsetsOutput, error) {
+	topics, err := h.metadata(ctx, in.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := topicError(in.Topic, topics[0].ErrorCode, nil); err != nil {
+		return nil, err
+	}
+	out, partitions := &topicOffsetsOutput{}, len(topics[0].Partitions)
+	if out.Body.Offsets, err = h.partitionOffsets(ctx, in.Topic, partitions); err != nil || in.At == "" {
+		return out, err
+	}
+	at, err := parseTime("at", in.At)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := h.offsetsAt(ctx, in.Topic, partitions, int64(at))
+	if err != nil {
+		return nil, err
+	}
+	for i, start := range starts {
+		if start < 0 {
+			start = out.Body.Offsets[i].End
+		}
+		out.Body.Offsets[i].Start = start
+	}
+	return out, nil
 }
 
 func (h *handlers) topicConfigs(ctx context.Context, topic string) ([]TopicConfig, error) {
