@@ -51,6 +51,14 @@ func appendPrefix(dst []byte, s space, shard uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(s)), shard)
 }
 
+// shardOf returns the shard of a row, false if that is not in the space.
+func shardOf(key []byte, sp space) (shard uint32, ok bool) {
+	if len(key) < prefixLen || key[0] != byte(sp) {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key[1:]), true
+}
+
 // prefixKey is the key of a state or base row, or the beginning of several.
 func prefixKey(s space, shard uint32, key []byte) []byte {
 	return append(appendPrefix(make([]byte, 0, prefixLen+len(key)), s, shard), key...)

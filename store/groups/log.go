@@ -41,6 +41,8 @@ type shard struct {
 	// folded and base are the first sequence numbers that the state rows and the
 	// base rows do not contain, as of the last operation handed in.
 	folded, base uint64
+	// rows: there may be state rows.
+	rows bool
 	// total is how many bytes the batches took since the log began.
 	total uint64
 
@@ -64,17 +66,48 @@ func Open(db *store.DB, shards uint32) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n := range l.shards {
-		if err := l.shards[n].read(it, uint32(n)); err != nil {
-			return nil, errors.Join(fmt.Errorf("shard %d: %w", n, err), it.Close())
-		}
-	}
-	return l, it.Close()
+	return l, errors.Join(l.read(it), it.Close())
 }
 
-// read finds the bounds of a shard.
-func (s *shard) read(it *pebble.Iterator, n uint32) error {
-	for it.SeekGE(metaKey(n, 0)); it.Valid() && len(it.Key()) == metaKeyLen && string(it.Key()[:prefixLen]) == string(metaKey(n, 0)[:prefixLen]); it.Next() {
+// read finds the bounds of every shard, space by space and in order. A seek loads the
+// block that it ends in, which has megabytes where a large group's rows are: so the
+// iterator never goes back, and shards without rows are not looked for.
+func (l *Log) read(it *pebble.Iterator) error {
+	for n := range l.shards {
+		if err := l.shards[n].readMeta(it, uint32(n)); err != nil {
+			return fmt.Errorf("shard %d: %w", n, err)
+		}
+	}
+	err := l.eachShard(it, stateSpace, func(s *shard, _ uint32) error {
+		s.rows = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return l.eachShard(it, logSpace, func(s *shard, n uint32) error { return s.readLog(it, n) })
+}
+
+// eachShard goes to the first row of each shard that has one in a space.
+func (l *Log) eachShard(it *pebble.Iterator, sp space, found func(s *shard, n uint32) error) error {
+	for n := uint32(0); it.SeekGE(appendPrefix(nil, sp, n)); n++ {
+		var ok bool
+		if n, ok = shardOf(it.Key(), sp); !ok || int(n) >= len(l.shards) {
+			break
+		}
+		if err := found(&l.shards[n], n); err != nil {
+			return fmt.Errorf("shard %d: %w", n, err)
+		}
+	}
+	return it.Error()
+}
+
+// readMeta reads the numbers of a shard. Without a log, everything is at folded.
+func (s *shard) readMeta(it *pebble.Iterator, n uint32) error {
+	for ok := it.SeekGE(metaKey(n, 0)); ok && len(it.Key()) == metaKeyLen; ok = it.Next() {
+		if m, ok := shardOf(it.Key(), metaSpace); !ok || m != n {
+			break
+		}
 		value, err := parseMeta(it.Value())
 		if err != nil {
 			return err
@@ -95,28 +128,28 @@ func (s *shard) read(it *pebble.Iterator, n uint32) error {
 	}
 	s.next = s.folded
 	s.first.Store(s.folded)
-	if it.SeekGE(logKey(n, 0)) && isLog(it.Key(), n) {
-		first, head, _, err := current(it)
-		if err != nil {
-			return err
-		}
-		s.first.Store(first)
-		trimmed := head.before
-		it.SeekLT(logKey(n, math.MaxUint64))
-		last, head, size, err := current(it)
-		if err != nil {
-			return err
-		}
-		s.next = max(s.folded, last+uint64(head.count))
-		s.total = head.before + size
-		s.kept.Store(int64(s.total - trimmed))
-	}
-	s.durable.Store(s.next)
+	s.durable.Store(s.folded)
 	return it.Error()
 }
 
-func isLog(key []byte, shard uint32) bool {
-	return len(key) == logKeyLen && string(key[:prefixLen]) == string(appendPrefix(nil, logSpace, shard))
+// readLog finds where the log of a shard begins, which is where it is, and ends.
+func (s *shard) readLog(it *pebble.Iterator, n uint32) error {
+	first, head, _, err := current(it)
+	if err != nil {
+		return err
+	}
+	s.first.Store(first)
+	trimmed := head.before
+	it.SeekLT(logKey(n, math.MaxUint64))
+	last, head, size, err := current(it)
+	if err != nil {
+		return err
+	}
+	s.next = max(s.folded, last+uint64(head.count))
+	s.total = head.before + size
+	s.kept.Store(int64(s.total - trimmed))
+	s.durable.Store(s.next)
+	return nil
 }
 
 // current returns the batch that it is at; size is that of its key and value.
@@ -208,7 +241,7 @@ func (l *Log) Checkpoint(n uint32, epoch, folded uint64, rows iter.Seq2[[]byte, 
 	if folded < s.folded || folded > s.next {
 		panic(fmt.Sprintf("groups: shard %d: folded to %d, want %d to %d", n, folded, s.folded, s.next))
 	}
-	s.folded = folded
+	s.folded, s.rows = folded, true
 	b.Set(metaKey(n, foldedRow), metaValue(folded))
 	l.committer.Submit(store.Op{Write: func(all *store.Batch) { all.Append(b) }})
 }

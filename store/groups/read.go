@@ -28,10 +28,12 @@ func (l *Log) Load(
 	s := &l.shards[n]
 	s.mu.Lock()
 	folded, epoch = s.folded, s.epoch
-	to := s.next
+	to, rows := s.next, s.rows
 	s.mu.Unlock()
-	if _, err := l.rows(ctx, l.db, stateSpace, n, nil, row); err != nil {
-		return 0, 0, fmt.Errorf("state of shard %d: %w", n, err)
+	if rows {
+		if _, err := l.rows(ctx, l.db, stateSpace, n, nil, row); err != nil {
+			return 0, 0, fmt.Errorf("state of shard %d: %w", n, err)
+		}
 	}
 	if err := l.scan(ctx, n, folded, to, batch); err != nil {
 		return 0, 0, fmt.Errorf("change log of shard %d: %w", n, err)
