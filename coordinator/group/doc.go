@@ -187,6 +187,7 @@
 //	E7   Empty                              removed with all it has, pending ids too
 //	E8   topic deleted                      its offsets go, live group or not
 //	E9   after a load                       offsets of topics that are gone go
+//	E10  after a load                       what is pending of transactions that have ended is resolved
 //	     Expiry; an offset is kept for offsets.retention.minutes from
 //	X1   never a member, or time unknown    its commit
 //	X2   Empty                              the time at which the group became Empty

@@ -261,6 +261,28 @@ type CheckTopics struct {
 	Lookup func(name string) (TopicID, bool)
 }
 
+// Outcome is what became of a transaction.
+type Outcome uint8
+
+// The outcomes. An open transaction is one whose end will still come as a [Resolve],
+// decided or not.
+const (
+	TransactionOpen Outcome = iota
+	TransactionCommitted
+	TransactionAborted
+)
+
+// CheckTransactions ends here the transactions that have ended elsewhere. It is sent
+// once after a load, for ends that this store has lost and the transactions' own store
+// has kept, or beginnings that it has lost: without store.sync a crash can take back
+// what was written last, in each store by itself. Lookup returns what became of a transaction in
+// which the group takes part, [TransactionAborted] if nothing is known of that. It must
+// not wait for the group's shard.
+type CheckTransactions struct {
+	Head
+	Lookup func(group string, txn Transaction) Outcome
+}
+
 // ExpireOffsets runs the offset expiry of [Config.OffsetsRetention].
 type ExpireOffsets struct{ Head }
 

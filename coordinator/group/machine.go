@@ -99,6 +99,8 @@ func (m *Machine) Step(now Time, ev Event) Output {
 		m.stepTopicDeleted(ev)
 	case *CheckTopics:
 		m.stepCheckTopics(ev)
+	case *CheckTransactions:
+		m.stepCheckTransactions(ev)
 	case *ExpireOffsets:
 		m.stepExpireOffsets(ev)
 	case *Checkpoint:

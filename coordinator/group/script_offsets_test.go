@@ -44,6 +44,17 @@ func (c *command) runOffsets() bool {
 			id, ok := exist[name]
 			return id, ok
 		}}, nil, "")
+	case "check-transactions":
+		open, committed := c.txnList("open"), c.txnList("committed")
+		s.step(&CheckTransactions{Lookup: func(_ string, txn Transaction) Outcome {
+			switch {
+			case slices.Contains(open, formatTxn(&txn)):
+				return TransactionOpen
+			case slices.Contains(committed, formatTxn(&txn)):
+				return TransactionCommitted
+			}
+			return TransactionAborted
+		}}, nil, "")
 	case "checkpoint":
 		for _, r := range s.world.checkpoint(s.t) {
 			s.printRow(r)
@@ -119,6 +130,12 @@ func (c *command) txn() Transaction {
 	}
 	c.fail("no transaction")
 	return Transaction{}
+}
+
+// txnList is a list of transactions.
+func (c *command) txnList(key string) []string {
+	vals, _ := c.values(key)
+	return vals
 }
 
 func formatTxn(txn *Transaction) string { return fmt.Sprintf("%s/%d", txn.ID, txn.Number) }

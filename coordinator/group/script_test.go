@@ -42,6 +42,7 @@ import (
 //	delete-offsets t-0...
 //	topic-deleted t [id=N]           the topic with that id is gone
 //	check-topics [exist=(t:1,...)]   after a load: the topics that there are, with ids
+//	check-transactions [open=(a/1,...)] [committed=(b/2,...)]    after a load; all others were aborted
 //	checkpoint                       a crash after it loads its rows and the records since
 //	reset t-0=OFFSET... [replace] [fence]    an operator's; the rest as for commit
 //	describe, list, delete, expire

@@ -71,3 +71,24 @@ func (m *Machine) stepResolve(ev *Resolve) {
 	}
 	m.reply(ev.Req, None, nil)
 }
+
+// stepCheckTransactions makes up for ends of transactions that a crash took back.
+func (m *Machine) stepCheckTransactions(ev *CheckTransactions) {
+	if !m.pend.empty() {
+		var ended []Record
+		for _, x := range m.pend.txns {
+			if len(x.offsets) == 0 {
+				continue
+			}
+			if outcome := ev.Lookup(m.id, x.txn); outcome != TransactionOpen {
+				ended = append(ended, Record{Kind: RecordResolved, Txn: x.txn, Commit: outcome == TransactionCommitted})
+			}
+		}
+		for i := range ended {
+			m.record(ended[i])
+			m.note(E10, "", "transaction "+ended[i].Txn.ID+" has ended")
+		}
+		m.keep()
+	}
+	m.reply(ev.Req, None, nil)
+}

@@ -35,6 +35,10 @@ type Config struct {
 	// drops the offsets of those that do not, in case a crash cut their deletion
 	// short; nil leaves them.
 	Topics func(name string) (group.TopicID, bool)
+	// Transactions tells what became of a transaction in which a group takes part. A
+	// shard that has loaded resolves what is pending of those that have ended, see
+	// [group.CheckTransactions]; nil leaves them.
+	Transactions func(group string, txn group.Transaction) group.Outcome
 	// Listener hears what happens; nil stands for nobody.
 	Listener Listener
 

@@ -40,6 +40,9 @@ func (s *Shard) Load(ctx context.Context) error {
 	if s.cfg.Topics != nil {
 		s.stepAll(now, &group.CheckTopics{Head: group.Head{Wall: wall}, Lookup: s.cfg.Topics})
 	}
+	if s.cfg.Transactions != nil {
+		s.stepAll(now, &group.CheckTransactions{Head: group.Head{Wall: wall}, Lookup: s.cfg.Transactions})
+	}
 	s.flush()
 	load.Groups = len(s.order) - len(s.gone)
 	load.Took = time.Since(start)

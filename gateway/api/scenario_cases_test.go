@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rollcall-mq/rollcall/coordinator"
+	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -246,3 +247,51 @@ func TestB105_IDsWithSeparators(t *testing.T) {
 		w.want("its neighbour", w.fetch(8, "a/t=t:0"), "0|t:0=2/0")
 	})
 }
+
+// What a transaction has pending is told to nobody, and who requires stable offsets is
+// told so; version 7 is the first that can ask for that.
+func TestB69_PendingOffsets(t *testing.T) {
+	scenario(t, func(w *world) {
+		txn := group.Transaction{ID: "copier", Number: 1}
+		submit := func(ev group.Event) {
+			answered := make(chan group.Reply, 1)
+			w.Groups.Submit(t.Context(), "g", ev, sinkFunc(func(r group.Reply) { answered <- r }))
+			w.want("code", (<-answered).Code, group.None)
+		}
+		stage := func() {
+			submit(&group.TxnCommit{Txn: txn, Generation: -1, Topics: []group.CommitTopic{{
+				Name: "t", ID: topicIDs["t"], Partitions: []group.CommitPartition{{Partition: 0, Offset: 10, LeaderEpoch: -1}, {Partition: 2, Offset: 10, LeaderEpoch: -1}},
+			}}})
+		}
+		get := func(version int16, what string) string {
+			req := fetchRequest(t, what)
+			req.RequireStable = true
+			return fetchAnswer(t, w.send(version, req).response())
+		}
+		w.want("commit", w.admin("g", "t:0,1"), "t:0=0,1=0")
+		stage()
+		for v := int16(2); v <= 9; v++ {
+			listed, all := "0|t:0=100/0,1=101/0,2=-1/0", "0|t:0=100/0,1=101/0"
+			w.want(fmt.Sprintf("v%d", v), w.fetch(v, "g=t:0,1,2"), listed)
+			if v >= 7 {
+				listed, all = "0|t:0=-1/88,1=101/0,2=-1/88", "0|t:0=-1/88,1=101/0"
+			}
+			w.want(fmt.Sprintf("v%d stable", v), get(v, "g=t:0,1,2"), listed)
+			w.want(fmt.Sprintf("v%d stable, all", v), get(v, "g=*"), all)
+		}
+		w.crash()
+		w.want("after a crash", get(9, "g=*"), "0|t:0=-1/88,1=101/0")
+		submit(&group.Resolve{Txn: txn})
+		w.want("aborted", get(9, "g=*"), "0|t:0=100/0,1=101/0")
+		txn.Number++
+		stage()
+		submit(&group.Resolve{Txn: txn, Commit: true})
+		w.want("committed", get(9, "g=*"), "0|t:0=10/0,1=101/0,2=10/0")
+	})
+}
+
+// sinkFunc is a sink of a request that no handler sent.
+type sinkFunc func(r group.Reply)
+
+// Reply implements shard.Sink.
+func (f sinkFunc) Reply(r group.Reply) { f(r) }
