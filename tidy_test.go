@@ -92,8 +92,12 @@ var rules = map[string][]ban{
 	"gateway/admin": {
 		{[]string{module + "/store/...", pebble}, nil, "it shows what others report to it"},
 	},
+	"store/named": {
+		{[]string{project}, []string{module + "/store"}, "it keeps names and bytes, whatever they mean"},
+	},
 	"gateway/admin/rest": {
-		{[]string{module + "/store/...", pebble, module + "/gateway", module + "/cmd/..."}, nil, "HTTP is another way to the coordinator and the handlers, not to what is below them"},
+		{[]string{module + "/store/..."}, []string{module + "/store/named"}, "what Kafka has no place for is kept by name; the rest is asked of those who own it"},
+		{[]string{pebble, module + "/gateway", module + "/cmd/..."}, nil, "HTTP is another way to the coordinator and the handlers, not to what is below them"},
 	},
 	"cmd/rollcall": nil,
 	"cmd/rollcall/node": {

@@ -75,7 +75,7 @@ configuration is wrong.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), checkCommand(), configCommand(), benchCommand(), groupCommand(), offsetsCommand(), topicCommand(), versionCommand())
+	root.AddCommand(serveCommand(), checkCommand(), configCommand(), benchCommand(), groupCommand(), offsetsCommand(), producersCommand(), topicCommand(), versionCommand())
 	return root
 }
 

@@ -21,7 +21,7 @@ func offsetsCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(offsetsHistoryCommand(), offsetsDiffCommand(), offsetsAsOfCommand(), offsetsRestoreCommand())
+	cmd.AddCommand(offsetsHistoryCommand(), offsetsDiffCommand(), offsetsAsOfCommand(), offsetsRestoreCommand(), offsetsSnapshotCommand())
 	return cmd
 }
 
@@ -162,31 +162,44 @@ func offsetsTable(w io.Writer, offsets []rest.CommittedOffset) error {
 
 // offsets returns the committed offsets of a group, as of a time unless it is empty.
 func (a *admin) offsets(ctx context.Context, id, asOf string) ([]rest.CommittedOffset, error) {
+	return a.offsetsAt(ctx, groupPath(id)+"/offsets?"+url.Values{"as_of": {asOf}}.Encode())
+}
+
+// offsetsAt returns the committed offsets that a path answers.
+func (a *admin) offsetsAt(ctx context.Context, path string) ([]rest.CommittedOffset, error) {
 	var list struct {
 		Offsets []rest.CommittedOffset `json:"offsets"`
 	}
-	err := a.call(ctx, http.MethodGet, groupPath(id)+"/offsets?"+url.Values{"as_of": {asOf}}.Encode(), nil, &list)
+	err := a.call(ctx, http.MethodGet, path, nil, &list)
 	return list.Offsets, err
 }
 
 func offsetsRestoreCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "restore GROUP...", Short: "Give groups the committed offsets of an earlier time", Args: someArgs}
+	cmd := &cobra.Command{Use: "restore GROUP...", Short: "Give groups the committed offsets of an earlier time or of a snapshot", Args: someArgs}
 	connect, execute := withAdmin(cmd), withExecute(cmd)
 	asOf := cmd.Flags().String("as-of", "", "the `TIME`: "+timeHelp)
+	snapshot := cmd.Flags().String("snapshot", "", "the `NAME` of a snapshot")
 	hold := withHold(cmd)
-	_ = cmd.MarkFlagRequired("as-of")
+	cmd.MarkFlagsOneRequired("as-of", "snapshot")
+	cmd.MarkFlagsMutuallyExclusive("as-of", "snapshot")
 	cmd.RunE = func(cmd *cobra.Command, groups []string) error {
 		gateway, err := connect()
 		if err != nil {
 			return err
 		}
-		at, err := rest.ParseTime(*asOf, time.Now()) // one moment for all groups
-		if err != nil {
-			return usageError{fmt.Errorf("--as-of: %w", err)}
+		at := time.Time{}
+		if *snapshot == "" { // one moment for all groups
+			if at, err = rest.ParseTime(*asOf, time.Now()); err != nil {
+				return usageError{fmt.Errorf("--as-of: %w", err)}
+			}
 		}
 		plan := &resetPlan{gateway: gateway, replace: true, fence: *hold}
 		for _, id := range groups {
-			then, err := gateway.offsets(cmd.Context(), id, at.UTC().Format(time.RFC3339Nano))
+			path := groupPath(id) + "/offsets?" + url.Values{"as_of": {at.UTC().Format(time.RFC3339Nano)}}.Encode()
+			if *snapshot != "" {
+				path = snapshotPath(*snapshot) + groupPath(id)[len("/v1"):] + "/offsets"
+			}
+			then, err := gateway.offsetsAt(cmd.Context(), path)
 			if err != nil {
 				return err
 			}

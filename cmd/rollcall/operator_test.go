@@ -172,6 +172,52 @@ func TestOperatorHistory(t *testing.T) {
 	o.does(0, `.*"kind": "delete-offsets",.*"principal": "User:admin",\s*"client_id": "rollcall-admin".*`, "offsets history billing --output json")
 }
 
+// TestOperatorSnapshots takes a snapshot of offsets and goes back to it.
+func TestOperatorSnapshots(t *testing.T) {
+	p := startServe(t, filepath.Join(t.TempDir(), "data"))
+	p.ready(t)
+	o := &operator{t, p}
+	o.does(0, ".*", "topic create orders --partitions 3")
+	o.commit("billing", 0, 41)
+	o.commit("audit", 1, 7)
+	o.does(0, "snapshot all has 2 offsets of 2 groups\n", "offsets snapshot create all")
+	o.does(0, "snapshot some has 1 offsets of 1 groups\n", "offsets snapshot create some --prefix b")
+	o.does(0, "snapshot one has 1 offsets of 1 groups\n", "offsets snapshot create one --group audit")
+	o.does(1, "rollcall: there is a snapshot \"all\"\n", "offsets snapshot create all")
+	o.does(0, "SNAPSHOT +TAKEN +GROUPS +OFFSETS\nall +\\S+ +2 +2\none .*some .*", "offsets snapshot list")
+	o.commit("billing", 0, 99)
+	o.commit("billing", 1, 99)
+	o.does(0, "would reset group billing: 2 of 1 .*", "offsets restore billing --snapshot all")
+	o.does(0, "reset group billing: .*reset group audit: 0 of 1 .*", "offsets restore billing audit --snapshot all --execute")
+	o.does(0, "[^9]*orders +0 +41 [^9]*", "group describe billing")
+	o.does(1, "rollcall: snapshot \"one\" has no offsets of group \"billing\"\n", "offsets restore billing --snapshot one")
+	o.does(1, "rollcall: there is no snapshot \"none\"\n", "offsets restore billing --snapshot none")
+	o.does(2, "rollcall: .*", "offsets restore billing")
+	o.does(0, "would delete snapshot all with 2 offsets of 2 groups\n", "offsets snapshot delete all")
+	o.does(0, "delete snapshot all .*", "offsets snapshot delete all --execute")
+	o.does(1, "rollcall: there is no snapshot \"all\"\n", "offsets snapshot delete all")
+}
+
+// TestOperatorProducers registers a snapshot for a producer.
+func TestOperatorProducers(t *testing.T) {
+	p := startServe(t, filepath.Join(t.TempDir(), "data"))
+	p.ready(t)
+	o := &operator{t, p}
+	file := filepath.Join(t.TempDir(), "offsets")
+	if err := os.WriteFile(file, []byte("orders 0 42\norders 1 43\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.does(0, "CREATED version 1\n", "producers register job --ttl 2h --from-file "+file)
+	o.does(0, "ALREADY_EXISTS version 1\n", "producers register job --from-file "+file)
+	o.does(1, "rollcall: INVALID_PRODUCER_ID: .*\n", "producers register a.b --from-file "+file)
+	o.does(1, "rollcall: validation failed; body.ttl_ms: .*\n", "producers register long --ttl 31d --from-file "+file)
+	o.does(0, "PRODUCER +VERSION +OFFSETS +EXPIRES\njob +1 +2 +\\S+\n", "producers list")
+	o.does(0, "producer job: version 1, expires \\S+\nTOPIC +PARTITION +OFFSET\norders +0 +42\norders +1 +43\n", "producers describe job")
+	o.does(0, "would delete the snapshot of producer job, version 1 with 2 offsets\n", "producers delete job")
+	o.does(0, "delete the snapshot .*", "producers delete job --execute")
+	o.does(1, "rollcall: producer \"job\" has no snapshot\n", "producers delete job")
+}
+
 // TestOperatorReset has every target of a reset.
 func TestOperatorReset(t *testing.T) {
 	p := startServe(t, filepath.Join(t.TempDir(), "data"))

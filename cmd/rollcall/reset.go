@@ -256,7 +256,7 @@ func (r *resetter) move(ctx context.Context, o *rest.CommittedOffset) error {
 		}
 		to = o.Offset + t.shift
 	case t.datetime != "" || t.duration != "":
-		at, err := r.offsetsAt(ctx, o.Topic)
+		at, err := r.recordsAt(ctx, o.Topic)
 		if err != nil {
 			return err
 		}
@@ -269,9 +269,9 @@ func (r *resetter) move(ctx context.Context, o *rest.CommittedOffset) error {
 	return nil
 }
 
-// offsetsAt returns where the records of a topic begin that are not older than the
+// recordsAt returns where the records of a topic begin that are not older than the
 // time of the target.
-func (r *resetter) offsetsAt(ctx context.Context, topic string) ([]rest.PartitionOffsets, error) {
+func (r *resetter) recordsAt(ctx context.Context, topic string) ([]rest.PartitionOffsets, error) {
 	if at, ok := r.at[topic]; ok {
 		return at, nil
 	}

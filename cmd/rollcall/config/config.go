@@ -39,6 +39,9 @@ type Config struct {
 	OffsetsHistoryRetention time.Duration
 	OffsetsHistoryBytes     int64
 
+	ProducerSnapshotsRetention time.Duration
+	ProducerSnapshotsCheck     time.Duration
+
 	StoreSync         bool
 	StoreMinFreeBytes int64
 

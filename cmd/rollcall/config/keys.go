@@ -98,12 +98,15 @@ var Keys = []Key{
 		"How long the log of all changes to groups and offsets is kept; 0 keeps none beyond what recovery needs.")),
 	own(number("offsets.history.retention.bytes", sectionOffsets, 1<<30, 0, math.MaxInt64, func(c *Config) *int64 { return &c.OffsetsHistoryBytes },
 		"The most bytes of that log, over all shards.")),
+	own(millis("producer.snapshots.retention.ms", sectionOffsets, 86400000, 1, 2592000000, func(c *Config) *time.Duration { return &c.ProducerSnapshotsRetention },
+		"How long a snapshot of offsets lives that a producer registered over HTTP without a ttl_ms.")),
+	own(millis("producer.snapshots.check.interval.ms", sectionOffsets, 3600000, 1, math.MaxInt32, func(c *Config) *time.Duration { return &c.ProducerSnapshotsCheck },
+		"How often expired snapshots of producers are removed.")),
 
 	own(boolean("store.sync", sectionStore, true, func(c *Config) *bool { return &c.StoreSync },
 		"Whether an answer waits until what it confirms is synced to disk. With false it is synced within a second, and a power failure, or the end of the process by kill -9 or a crash, can take back the commits and records that were acknowledged in the second before; a stop takes back none.")),
 	own(number("store.min.free.bytes", sectionStore, 512<<20, 0, math.MaxInt64, func(c *Config) *int64 { return &c.StoreMinFreeBytes },
 		"Below this much free space new commits and records are refused and /readyz is 503, so that the disk never fills up.")),
-
 	number("socket.request.max.bytes", sectionLimits, 104857600, 1024, 1<<30, func(c *Config) *int { return &c.RequestMax },
 		"The largest request; a longer one closes its connection."),
 	number("queued.max.request.bytes", sectionLimits, 256<<20, 1<<20, math.MaxInt64, func(c *Config) *int64 { return &c.QueuedRequestsMax },

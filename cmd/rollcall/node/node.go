@@ -21,6 +21,7 @@ import (
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
 	"github.com/rollcall-mq/rollcall/store"
+	"github.com/rollcall-mq/rollcall/store/named"
 	"github.com/rollcall-mq/rollcall/store/topics"
 )
 
@@ -54,10 +55,13 @@ type Node struct {
 	kafka  *gateway.Server
 	admin  *admin.Server
 
-	// trim keeps the history within limits until stopTrim; trimming waits for it.
-	trim     func()
-	stopTrim context.CancelFunc
-	trimming sync.WaitGroup
+	// producers and snapshots are what HTTP keeps by name.
+	producers, snapshots *named.Table
+
+	// chores run in the background until stopChores; doing waits for them.
+	chores     []func(context.Context)
+	stopChores context.CancelFunc
+	doing      sync.WaitGroup
 	// started is set when the coordinator runs.
 	started atomic.Bool
 	// failed has the error of the first part that failed.
@@ -87,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, log: o.Log, metrics: admin.NewMetrics(o.Version),
-		failed: make(chan error, 1), stopped: make(chan struct{}),
+		failed: make(chan error, 1), stopped: make(chan struct{}), stopChores: func() {},
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -158,7 +162,11 @@ func (n *Node) Run() <-chan error {
 		}
 	})
 	n.watch(func() error { return n.router.Run(context.Background(), nil) })
-	n.trimming.Go(n.trim)
+	ctx, stop := context.WithCancel(context.Background())
+	n.stopChores = stop
+	for _, chore := range n.chores {
+		n.doing.Go(func() { chore(ctx) })
+	}
 	n.started.Store(true)
 	for _, l := range n.listeners {
 		n.log.Info("listening", zap.String("on", l.name), zap.Stringer("address", l.Addr()), zap.String("advertised", l.advertised.Address()))
@@ -209,10 +217,10 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) stop(ctx context.Context) error {
 	defer close(n.stopped)
-	n.stopTrim()
+	n.stopChores()
 	err := n.kafka.Shutdown(ctx)
 	n.admin.Shutdown(ctx)
-	n.trimming.Wait()
+	n.doing.Wait()
 	return errors.Join(err, n.close())
 }
 

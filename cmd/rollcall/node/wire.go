@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/rollcall-mq/rollcall/gateway/api"
 	"github.com/rollcall-mq/rollcall/store"
 	"github.com/rollcall-mq/rollcall/store/groups"
+	"github.com/rollcall-mq/rollcall/store/named"
 	"github.com/rollcall-mq/rollcall/store/topics"
 )
 
@@ -51,14 +53,47 @@ func (n *Node) open(c *config.Config) (err error) {
 	}
 	n.router = coordinator.NewRouter(n.shardConfig(c), n.store.Info().Shards, changes)
 	history := coordinator.History{Retention: c.OffsetsHistoryRetention, Bytes: c.OffsetsHistoryBytes}
-	ctx, stop := context.WithCancel(context.Background())
-	n.stopTrim = stop
-	n.trim = func() {
+	n.chores = append(n.chores, func(ctx context.Context) {
 		n.router.TrimHistory(ctx, history, func(shard uint32, err error) {
 			n.log.Error("history not trimmed", zap.Uint32("shard", shard), zap.Error(err))
 		})
+	})
+	return n.openNamed(c)
+}
+
+// openNamed reads what is kept by name.
+func (n *Node) openNamed(c *config.Config) (err error) {
+	if n.producers, err = named.Open(n.store.Groups(), named.ProducerOffsets); err == nil {
+		n.snapshots, err = named.Open(n.store.Groups(), named.OffsetSnapshots)
 	}
+	if err != nil {
+		return fmt.Errorf("reading the snapshots in %s: %w", c.DataDir, err)
+	}
+	n.chores = append(n.chores, func(ctx context.Context) {
+		sweep(ctx, c.ProducerSnapshotsCheck, n.producers.Sweep, func(removed int, err error) {
+			if err != nil {
+				n.log.Error("producer snapshots not removed", zap.Error(err))
+			}
+			if removed > 0 {
+				n.log.Info("producer snapshots removed", zap.Int("expired", removed))
+			}
+		})
+	})
 	return nil
+}
+
+// sweep calls f at each interval, and done with its result, until ctx ends.
+func sweep(ctx context.Context, interval time.Duration, f func() (int, error), done func(int, error)) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			done(f())
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // topicDeleted makes every group forget its offsets of a topic.
@@ -119,7 +154,10 @@ func (n *Node) wire(c *config.Config) (err error) {
 	}
 	connections := n.metrics.Connections(names...)
 	table := api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...)
-	n.admin.HandleREST(rest.New(rest.Config{Version: n.opts.Version, Groups: n.router, Kafka: table, History: n.router, Settings: settings(c)}))
+	n.admin.HandleREST(rest.New(rest.Config{
+		Version: n.opts.Version, Groups: n.router, Kafka: table, History: n.router, Settings: settings(c),
+		Producers: n.producers, Snapshots: n.snapshots, ProducerRetention: c.ProducerSnapshotsRetention,
+	}))
 	if n.kafka, err = gateway.New(gateway.Config{
 		Entries:        table.Entries(),
 		Observer:       connections,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rollcall-mq/rollcall/coordinator"
 	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/rollcall-mq/rollcall/store/named"
 )
 
 // bodyBytesMax is the longest body of a request.
@@ -38,6 +40,12 @@ type Config struct {
 	Groups  coordinator.Groups
 	Kafka   Kafka
 	History History
+	// Producers has the snapshots that producers register, Snapshots those of
+	// committed offsets.
+	Producers, Snapshots *named.Table
+	// ProducerRetention is how long a producer's snapshot lives that does not say
+	// so itself.
+	ProducerRetention time.Duration
 	// Settings is the effective configuration, in order.
 	Settings []Setting
 }
@@ -73,6 +81,8 @@ func (h *handlers) register(a huma.API) {
 	h.registerOffsets(a)
 	h.registerHistory(a)
 	h.registerTopics(a)
+	h.registerSnapshots(a)
+	h.registerProducers(a)
 	h.registerSettings(a)
 }
 

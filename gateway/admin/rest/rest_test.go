@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -22,6 +23,8 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
 	"github.com/rollcall-mq/rollcall/gateway/api"
+	"github.com/rollcall-mq/rollcall/store"
+	"github.com/rollcall-mq/rollcall/store/named"
 )
 
 // fakeGroups lists what it has, by shard; a shard of nil loads.
@@ -243,10 +246,27 @@ func TestKafkaErrors(t *testing.T) {
 	}
 }
 
+// tables are empty tables of what is kept by name.
+func tables(t *testing.T) (producers, snapshots *named.Table) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: "data", FS: vfs.NewMem(), Shards: 1, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	producers, err = named.Open(s.Groups(), named.ProducerOffsets)
+	snapshots, err2 := named.Open(s.Groups(), named.OffsetSnapshots)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return producers, snapshots
+}
+
 // TestOpenAPI compares the document with what is served: each operation of it
 // exists, and what is not in it does not.
 func TestOpenAPI(t *testing.T) {
-	h := New(Config{Version: "1.2.3", Groups: manyGroups(1, 1), History: fakeHistory{}, Kafka: kafkaFunc(func(kmsg.Request) (kmsg.Response, error) {
+	producers, snapshots := tables(t)
+	h := New(Config{Version: "1.2.3", Groups: manyGroups(1, 1), History: fakeHistory{}, Producers: producers, Snapshots: snapshots, Kafka: kafkaFunc(func(kmsg.Request) (kmsg.Response, error) {
 		return nil, errors.New("not here")
 	})})
 	var doc struct {
@@ -260,14 +280,17 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatalf("%d, %+v", code, doc)
 	}
 	for path, operations := range doc.Paths {
-		target := strings.NewReplacer("{group}", "g", "{topic}", "t").Replace(path)
+		target := strings.NewReplacer("{group}", "g", "{topic}", "t", "{id}", "p", "{name}", "s").Replace(path)
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
 			op, ok := operations[method]
 			content := ""
 			if method == "post" || method == "patch" || method == "put" {
 				content = `{"topic": "t", "partitions": 3}`
-				if strings.HasSuffix(path, "/offsets") {
+				switch {
+				case strings.HasSuffix(path, "/offsets"), strings.HasPrefix(path, "/v1/producers"):
 					content = `{"offsets": []}`
+				case strings.HasPrefix(path, "/v1/snapshots"):
+					content = `{}`
 				}
 			}
 			code := request(t, h, strings.ToUpper(method), target, content, nil)
