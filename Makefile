@@ -76,6 +76,11 @@ crash: ## a crash at every commit boundary
 sim: ## exact simulations with faults: SEED, or N of them from SEED on
 	cd $(COMPAT) && $(GO) run ./sim -seed $(SEED) -n $(N)
 
+.PHONY: nightly
+nightly: ## the simulations for some minutes: 3000 exact runs, 300 of the whole server
+	$(MAKE) sim N=3000
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 60m ./sim/bubble -v -run TestServer -seeds 300
+
 .PHONY: compat
 compat: ## real clients, tools and registries; installs them by name
 	-$(COMPAT)/tools/install

@@ -190,7 +190,7 @@ func (w *world) populate() {
 			var instance *string
 			if j == 0 && w.rnd.IntN(2) == 0 {
 				instance = new(string)
-				*instance = "static"
+				*instance = actor.Static
 			}
 			w.spawn(func(e *coroutine) { actor.Consumer(e, fmt.Sprintf("member %d of %s", j, g), g, instance) })
 			if instance != nil && w.rnd.IntN(3) == 0 { // two processes that have the same instance id

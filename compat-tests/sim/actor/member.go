@@ -10,6 +10,9 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 )
 
+// Static is the instance id of static members.
+const Static = "static"
+
 // member is a consumer of the classic protocol that gives up what it has before it
 // joins anew.
 type member struct {
@@ -83,11 +86,12 @@ func (m *member) join() bool {
 	return false
 }
 
-// lead writes down whom the member leads.
+// lead writes down whom the member leads. Older versions of the protocol do not tell
+// that a member is static, but its id begins with the instance id.
 func (m *member) lead() {
 	l := history.Lead{Group: m.group, Member: m.id, Generation: m.generation, Joined: m.joined}
 	for _, x := range m.members {
-		if x.InstanceID == nil {
+		if x.InstanceID == nil && !strings.HasPrefix(x.MemberID, Static+"-") {
 			l.Members = append(l.Members, x.MemberID)
 		}
 	}

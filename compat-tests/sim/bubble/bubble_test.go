@@ -1,0 +1,131 @@
+package bubble
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rollcall-mq/rollcall/compat-tests/sim/actor"
+)
+
+var (
+	seeds = flag.Uint64("seeds", 6, "how many seeds TestServer runs")
+	first = flag.Uint64("first", 1, "the first of them")
+)
+
+// duration is how long clients and faults go on, in virtual time; settling is longer
+// than anything may be held.
+const (
+	duration = 100 * time.Second
+	settling = 15 * time.Minute
+)
+
+// TestServer lets clients work against a whole server whose disk, power and
+// connections fail, and judges what they saw.
+func TestServer(t *testing.T) {
+	var commits, crashes, stops, claims int
+	for seed := *first; seed < *first+*seeds; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			out := &output{}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, seed, out)
+				w.live(seed)
+				if err := w.h.Check(); err != nil {
+					w.save(seed, out)
+					t.Errorf("%v\nagain, though it need not come again: go test ./sim/bubble -run TestServer -first %d -seeds 1", err, seed)
+				}
+				commits += w.h.Commits()
+				crashes += w.crashes
+				stops += w.stops
+				claims += len(w.h.Claims)
+			})
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("seeds %d to %d: %d commits, %d crashes, %d stops, %d assignments", *first, *first+*seeds-1, commits, crashes, stops, claims)
+	if n := int(*seeds); commits < 50*n || crashes < 5*n || claims < 5*n {
+		t.Error("the simulation does not do enough")
+	}
+}
+
+// live is all that happens. In a bubble.
+func (w *world) live(seed uint64) {
+	groups := []string{"group-0", "group-1", "simple-0"}
+	for i, g := range groups[:2] {
+		w.spawn(seed, func(e actor.World) { actor.Admin(e, "admin of "+g, g, 5) })
+		for j := range 3 {
+			var instance *string
+			if i == 1 && j == 0 {
+				instance = new(string)
+				*instance = actor.Static
+			}
+			w.spawn(seed, func(e actor.World) { actor.Consumer(e, fmt.Sprintf("member %d of %s", j, g), g, instance) })
+		}
+	}
+	w.spawn(seed, func(e actor.World) { actor.Admin(e, "admin of simple-0", groups[2], 30) })
+	for i := range 2 {
+		w.spawn(seed, func(e actor.World) { actor.Writer(e, fmt.Sprint("writer ", i), groups[2]) })
+	}
+	audit := func(why string) {
+		for _, g := range groups {
+			w.spawn(seed, func(e actor.World) { actor.Audit(e, "audit "+why, g) })
+		}
+	}
+	for began := time.Now(); time.Since(began) < duration; {
+		<-time.After(time.Duration(w.rnd.IntN(4000)) * time.Millisecond)
+		was := w.crashes + w.stops
+		if w.trouble(); w.crashes+w.stops > was {
+			audit(fmt.Sprint("after crash ", w.crashes))
+		}
+	}
+	w.settle(audit)
+}
+
+// settle ends the clients and looks at what is left: everything is answered, and what
+// was committed is there, also after a last crash.
+func (w *world) settle(audit func(string)) {
+	w.crash(0) // on a disk in good order from now on
+	<-time.After(time.Minute)
+	close(w.quit)
+	w.over.Store(true)
+	w.actors.Wait()
+	<-time.After(settling)
+	synctest.Wait()
+	for _, c := range w.life.conns {
+		for _, x := range c.Unanswered() {
+			if !c.IsClosed() {
+				w.h.Problem("%v was never answered", x)
+			}
+		}
+	}
+	w.over.Store(false)
+	w.quit = make(chan struct{})
+	audit("at the end")
+	w.actors.Wait()
+	w.crash(0)
+	audit("after the last crash")
+	w.actors.Wait()
+	l := w.down()
+	if err := w.end(l); err != nil {
+		w.h.Problem("stop: %v", err)
+	}
+	w.leave(l)
+}
+
+// save keeps what was seen and what the node had to say.
+func (w *world) save(seed uint64, out *output) {
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("bubble-%d", seed))
+	if err := w.h.Save(base + ".history"); err != nil {
+		w.t.Log(err)
+	}
+	if err := os.WriteFile(base+".log", out.Bytes(), 0o644); err != nil {
+		w.t.Log(err)
+	}
+	w.t.Logf("history %s.history, log %s.log", base, base)
+}

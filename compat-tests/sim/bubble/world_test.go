@@ -1,0 +1,328 @@
+package bubble
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
+	"github.com/rollcall-mq/rollcall/cmd/rollcall/node"
+	"github.com/rollcall-mq/rollcall/compat-tests/sim/actor"
+	"github.com/rollcall-mq/rollcall/compat-tests/sim/history"
+	"github.com/rollcall-mq/rollcall/compat-tests/sim/wire"
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+	"github.com/rollcall-mq/rollcall/gateway"
+	"github.com/rollcall-mq/rollcall/gateway/memnet"
+)
+
+// world is a node with its clients and what happens to them.
+type world struct {
+	t   *testing.T
+	h   *history.History
+	rnd *rand.Rand // of the faults
+	log *zap.Logger
+
+	// trims: the node trims its history all the time, and its disk is fast.
+	trims bool
+
+	over   atomic.Bool
+	quit   chan struct{} // closed when it is over
+	actors sync.WaitGroup
+	names  uint64 // of actors
+
+	mu   sync.Mutex
+	life *life // nil while the node is down
+
+	crashes, stops int
+}
+
+// life is the node from a start to its end.
+type life struct {
+	disk    *disk
+	node    *node.Node
+	failed  <-chan error
+	network *memnet.Listener
+
+	mu    sync.Mutex
+	conns []*wire.Conn
+}
+
+// output takes the log, for the case that a check fails.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(p)
+}
+
+// Sync implements [zapcore.WriteSyncer].
+func (o *output) Sync() error { return nil }
+
+// newWorld makes a world whose node runs. In a bubble.
+func newWorld(t *testing.T, seed uint64, out *output) *world {
+	w := &world{
+		t: t, h: &history.History{}, rnd: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
+		trims: seed%3 == 0,
+	}
+	encoding := zap.NewDevelopmentEncoderConfig()
+	w.log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), out, zapcore.InfoLevel))
+	w.start(vfs.NewCrashableMem())
+	w.createTopics()
+	return w
+}
+
+// start starts the node on what is on a disk.
+func (w *world) start(mem *vfs.MemFS) {
+	retention := 7 * 24 * time.Hour
+	if w.trims {
+		retention = 30 * time.Second
+	}
+	flags := map[string]config.Flag{}
+	for key, value := range map[string]string{
+		"admin.listen": "", "data.dir": "data", "offsets.topic.num.partitions": "3", "group.initial.rebalance.delay.ms": "1000",
+		"offsets.retention.check.interval.ms": "20000", "offsets.history.retention.ms": fmt.Sprint(retention.Milliseconds()), "store.min.free.bytes": fmt.Sprint(minFree),
+	} {
+		flags[key] = config.Flag{Name: key, Value: value}
+	}
+	c, _, err := config.Load(config.Input{Flags: flags})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l := &life{disk: newDisk(mem), network: memnet.Listen()}
+	if w.trims {
+		close(l.disk.atOnce)
+	}
+	if l.node, err = node.Start(context.Background(), node.Options{
+		Config: c, Version: "sim", Log: w.log, FS: l.disk,
+		Listen: func(context.Context, gateway.Endpoint) (net.Listener, error) { return l.network, nil },
+	}); err != nil {
+		w.t.Fatalf("start: %v", err)
+	}
+	l.failed = l.node.Run()
+	w.mu.Lock()
+	w.life = l
+	w.mu.Unlock()
+}
+
+// createTopics makes the topics that groups are about, which offsets are committed for
+// only if they exist.
+func (w *world) createTopics() {
+	synctest.Wait()
+	nc, err := w.life.network.Dial(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer nc.Close()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Version, req.TimeoutMillis = 2, 10_000
+	for _, topic := range []string{"t", "u"} {
+		rt := kmsg.NewCreateTopicsRequestTopic()
+		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, 4, 1
+		req.Topics = append(req.Topics, rt)
+	}
+	if _, err := nc.Write(kmsg.NewRequestFormatter().AppendRequest(nil, req, 1)); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := nc.Read(make([]byte, 4096)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// down ends the connections, so that nothing more is seen of this life, and returns it.
+func (w *world) down() *life {
+	w.mu.Lock()
+	l := w.life
+	w.life = nil
+	w.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		c.Close()
+		c.Ended()
+	}
+	return l
+}
+
+// leave notes that nothing will come of what has no answer.
+func (w *world) leave(l *life) {
+	for _, c := range l.conns {
+		for _, x := range c.Unanswered() {
+			if x.Op != nil && x.Op.Open() {
+				w.h.Leave(x.Op)
+			}
+		}
+	}
+}
+
+// crash cuts the power: what was synced is on the disk, and so much of the rest. What
+// clients have been told by then, they have been told.
+func (w *world) crash(unsyncedPercent int) {
+	l := w.down()
+	left := l.disk.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsyncedPercent, RNG: w.rnd})
+	w.leave(l)
+	w.crashes++
+	l.disk.dead.Store(true)
+	w.end(l)
+	w.start(left)
+}
+
+// stop stops the node in good order and starts it again.
+func (w *world) stop() {
+	w.mu.Lock()
+	l := w.life
+	w.life = nil
+	w.mu.Unlock()
+	if err := w.end(l); err != nil && !l.disk.full.Load() {
+		w.h.Problem("stop: %v", err)
+	}
+	for _, c := range l.conns {
+		c.Ended()
+	}
+	w.leave(l)
+	w.stops++
+	w.start(l.disk.mem)
+}
+
+// end ends a node; a disk that fails makes that an error.
+func (w *world) end(l *life) error {
+	if !w.trims {
+		close(l.disk.atOnce)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return l.node.Stop(ctx)
+}
+
+// trouble does something to the node or its clients.
+func (w *world) trouble() {
+	l := w.life
+	select {
+	case err := <-l.failed:
+		w.log.Info("the node failed", zap.Error(err))
+		if !l.disk.full.Load() {
+			w.h.Problem("the node failed: %v", err)
+		}
+		w.crash(w.rnd.IntN(101))
+		return
+	default:
+	}
+	switch p := w.rnd.IntN(100); {
+	case p < 30:
+		w.crash(w.rnd.IntN(2) * w.rnd.IntN(101))
+	case p < 35:
+		w.stop()
+	case p < 45:
+		l.disk.syncMax.Store(int64(time.Duration(1+w.rnd.IntN(7000)) * time.Millisecond))
+	case p < 60:
+		l.disk.syncMax.Store(int64(10 * time.Millisecond))
+	case p < 67:
+		l.disk.free.Store(minFree / 2)
+	case p < 80:
+		l.disk.free.Store(100 * minFree)
+	case p < 83:
+		l.disk.full.Store(true)
+	default:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.conns) > 0 {
+			l.conns[w.rnd.IntN(len(l.conns))].Close()
+		}
+	}
+}
+
+// spawn starts an actor.
+func (w *world) spawn(seed uint64, live func(actor.World)) {
+	w.names++
+	e := &env{w: w, rnd: rand.New(rand.NewPCG(seed, 1+w.names))}
+	w.actors.Go(func() { live(e) })
+}
+
+// env is the world as one actor sees it.
+type env struct {
+	w   *world
+	rnd *rand.Rand
+}
+
+var _ actor.World = (*env)(nil)
+
+// Rand implements [actor.World].
+func (e *env) Rand() *rand.Rand { return e.rnd }
+
+// Over implements [actor.World].
+func (e *env) Over() bool { return e.w.over.Load() }
+
+// History implements [actor.World].
+func (e *env) History() *history.History { return e.w.h }
+
+// Sleep implements [actor.World].
+func (e *env) Sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-e.w.quit:
+	}
+}
+
+// Dial implements [actor.World].
+func (e *env) Dial() actor.Conn {
+	e.w.mu.Lock()
+	l := e.w.life
+	e.w.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	nc, err := l.network.Dial(ctx)
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	if e.w.life != l { // It has ended meanwhile.
+		nc.Close()
+		return nil
+	}
+	c := wire.New(nc, e.rnd, e.w.h)
+	l.conns = append(l.conns, c)
+	return &conn{c, e.w, e.rnd}
+}
+
+// conn is a connection whose actor thinks for a moment before it sends, and that is
+// left open when all is over, to see that everything is answered.
+type conn struct {
+	*wire.Conn
+	w   *world
+	rnd *rand.Rand
+}
+
+// Send implements [actor.Conn].
+func (c *conn) Send(id string, ev group.Event, op *history.Op) actor.Call {
+	<-time.After(time.Duration(c.rnd.IntN(2000)) * time.Microsecond)
+	return c.Conn.Send(id, ev, op)
+}
+
+// Close implements [actor.Conn].
+func (c *conn) Close() {
+	if !c.w.over.Load() {
+		c.Conn.Close()
+	}
+}
