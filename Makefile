@@ -13,6 +13,9 @@ FUZZTIME ?= 30s
 SEED ?= 1
 N    ?= 1
 
+# A regular expression: the scenarios that `make oracle` records.
+ONLY ?=
+
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## print this list
@@ -32,7 +35,7 @@ run: build ## build and start the standalone gateway
 .PHONY: test
 test: ## unit tests, and one run of each pure-Go client's group test
 	$(GO) test ./...
-	cd $(COMPAT) && $(GO) test -timeout 5m . ./sim/...
+	cd $(COMPAT) && $(GO) test -timeout 5m . ./sim/... ./oracle
 
 .PHONY: check
 check: ## format, vet, lint, layout rules, go.mod, static build
@@ -80,6 +83,10 @@ sim: ## exact simulations with faults: SEED, or N of them from SEED on
 nightly: ## the simulations for some minutes: 3000 exact runs, 300 of the whole server
 	$(MAKE) sim N=3000
 	cd $(COMPAT) && $(GO) test -count=1 -timeout 60m ./sim/bubble -v -run TestServer -seeds 300
+
+.PHONY: oracle
+oracle: ## ask Apache Kafka again what it answers in compat-tests/oracle/testdata
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 30m -v -run TestRecord ./oracle -record -only '$(ONLY)'
 
 .PHONY: compat
 compat: ## real clients, tools and registries; installs them by name
