@@ -19,7 +19,7 @@ ONLY ?=
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/rollcall, one static binary
@@ -35,7 +35,7 @@ run: build ## build and start the standalone gateway
 .PHONY: test
 test: ## unit tests, and one run of each pure-Go client's group test
 	$(GO) test ./...
-	cd $(COMPAT) && $(GO) test -timeout 5m . ./sim/... ./oracle
+	cd $(COMPAT) && $(GO) test -timeout 5m . ./bench ./sim/... ./oracle
 
 .PHONY: check
 check: ## format, vet, lint, layout rules, go.mod, static build
@@ -97,7 +97,10 @@ compat: ## real clients, tools and registries; installs them by name
 bench: ## benchmarks; docs/performance.md says what they measure
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	cd $(COMPAT) && $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m .
-	$(COMPAT)/bench/run.sh
+
+.PHONY: bench-peers
+bench-peers: ## Rollcall beside Apache Kafka and kfake; writes docs/performance.md (10 minutes, needs Java 17 and Maven)
+	cd $(COMPAT) && $(GO) run ./bench -docs ../docs
 
 .PHONY: mutants
 mutants: ## break each rule on purpose and see its test fail
