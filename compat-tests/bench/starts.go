@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 )
@@ -153,7 +154,21 @@ func ready(ctx context.Context, s server, groups []string) error {
 	for i := range min(startSample, len(groups)) {
 		some = append(some, groups[i*len(groups)/min(startSample, len(groups))])
 	}
-	for group, resp := range adm.FetchManyOffsets(ctx, some...) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		err := restored(adm.FetchManyOffsets(ctx, some...))
+		// Not every code that says "not yet" is tried again by the client.
+		if !kerr.IsRetriable(err) || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		<-tick.C
+	}
+}
+
+// restored wants all offsets to be as they were committed.
+func restored(fetched kadm.FetchOffsetsResponses) error {
+	for group, resp := range fetched {
 		if resp.Err != nil {
 			return fmt.Errorf("offsets of %s: %w", group, resp.Err)
 		}
