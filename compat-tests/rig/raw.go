@@ -29,12 +29,22 @@ type Conn struct {
 // Dial opens a connection that ends with the test.
 func Dial(t testing.TB, addr string) *Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	c, err := dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	return &Conn{ClientID: "raw", t: t, c: c, r: bufio.NewReader(c), sent: map[int32]kmsg.Request{}}
+	t.Cleanup(c.Close)
+	c.t = t
+	return c
+}
+
+// dial is Dial for those who see to its end and to errors themselves.
+func dial(addr string) (*Conn, error) {
+	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{ClientID: "raw", c: c, r: bufio.NewReader(c), sent: map[int32]kmsg.Request{}}, nil
 }
 
 // Close drops the connection without a word.
@@ -43,11 +53,18 @@ func (c *Conn) Close() { c.c.Close() }
 // Send writes a request and returns its correlation id.
 func (c *Conn) Send(req kmsg.Request) int32 {
 	c.t.Helper()
+	if err := c.send(req); err != nil {
+		c.t.Fatalf("write: %v", err)
+	}
+	return c.next
+}
+
+func (c *Conn) send(req kmsg.Request) error {
 	c.next++
 	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID(c.ClientID))
-	c.Bytes(f.AppendRequest(nil, req, c.next))
 	c.sent[c.next] = req
-	return c.next
+	_, err := c.c.Write(f.AppendRequest(nil, req, c.next))
+	return err
 }
 
 // Bytes writes bytes as they are.
