@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -276,4 +277,51 @@ func TestRegistriesSurviveTheGateway(t *testing.T) {
 			recordRegistries(t, "gateway killed", k.kinds...)
 		})
 	}
+}
+
+// TestJavaRegistries: members on the base class of Kafka's clients that Confluent's registry
+// is made of, by themselves and with others.
+func TestJavaRegistries(t *testing.T) {
+	needKafka(t)
+	srv, jvm := rig.Start(t), rig.StartJVM(t)
+	run := func(t *testing.T, class string, args ...string) {
+		t.Helper()
+		if status, out := jvm.Run(t, class, append([]string{srv.Addr}, args...)...); status != 0 {
+			t.Errorf("%s %v:\n%s", class, args, out)
+		}
+	}
+	t.Run("alone", func(t *testing.T) {
+		run(t, "RegistryMembers", unique(t, "schema-registry"), "a", "b", "b", "a", "c")
+		recordKafka(t, "AbstractCoordinator as a schema registry", "three nodes, leave")
+	})
+	t.Run("with others", func(t *testing.T) {
+		e := &electorate{t: t, srv: srv, group: unique(t, "schema-registry")}
+		e.start(rig.RegistryConfig{Kind: rig.Karapace, Host: "b", Port: 1})
+		e.leads(e.nodes[0])
+		run(t, "RegistryMembers", e.group, "b", "b", "c", "d") // the smaller leads
+		run(t, "RegistryMembers", e.group, "a", "b", "c", "a") // comes, leads and leaves
+		e.leads(e.nodes[0])
+		recordKafka(t, "AbstractCoordinator as a schema registry", "with Karapace")
+	})
+	t.Run("store", func(t *testing.T) {
+		topic := unique(t, "schemas")
+		run(t, "RegistryStore", topic, "50")
+		if !srv.External() {
+			srv.Kill()
+			srv.Restart()
+		}
+		run(t, "RegistryStore", topic, "10")
+		for _, other := range []struct {
+			policy     string
+			partitions int32
+			says       string
+		}{{"delete", 1, "cleanup.policy: delete, want compact"}, {"compact", 2, "partitions: 2, want 1"}} {
+			topic := unique(t, "schemas")
+			rig.CreateTopicWith(t, srv.Addr, topic, other.partitions, map[string]string{"cleanup.policy": other.policy})
+			if _, out := jvm.Run(t, "RegistryStore", srv.Addr, topic, "1"); !strings.Contains(out, other.says) {
+				t.Errorf("a registry does not see %q:\n%s", other.says, out)
+			}
+		}
+		recordKafka(t, "start of a schema registry, its topic read back within 500 ms", "new topic, after a kill, wrong topics")
+	})
 }

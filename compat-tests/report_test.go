@@ -162,7 +162,7 @@ func withoutVersion(row string) string {
 func documented(text string) []string {
 	_, text, _ = strings.Cut(text, "| client | version | scenario | with |\n|---|---|---|---|\n")
 	text, _, _ = strings.Cut(text, "\n\n")
-	return slices.Collect(strings.Lines(text))
+	return slices.Collect(strings.Lines(strings.TrimPrefix(text+"\n", "\n")))
 }
 
 func documentOf(rows []string) string {

@@ -44,6 +44,19 @@ func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32)
 	})
 }
 
+// CreateTopicWith makes a topic with configs of its own.
+func CreateTopicWith(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
+	t.Helper()
+	of := map[string]*string{}
+	for key, value := range configs {
+		of[key] = &value
+	}
+	resp, err := Admin(t, addr).CreateTopics(t.Context(), partitions, 1, of, topic)
+	if err := errors.Join(err, resp.Error()); err != nil {
+		t.Fatalf("create topic %s: %v", topic, err)
+	}
+}
+
 // Assignment asks the coordinator who owns what. It is an error unless the group is
 // Stable with that many members, and each partition has exactly one owner.
 func Assignment(ctx context.Context, adm *kadm.Client, group, topic string, members, partitions int) (map[string][]int32, error) {
