@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rollcall-mq/rollcall/compat-tests/rig"
 )
 
 var update = flag.Bool("update", false, "write docs/compatibility.md from this run")
@@ -70,6 +72,7 @@ var exceptions = []exception{
 	{"Apache Kafka verifiable-producer", "transactions", "it has none; the transactional producer of the same library is run by itself"},
 	{"kafkajs", "zstd", "it has no codec for it, and its plugin does not compile with Node 20"},
 	{"@platformatic/kafka", "zstd", "it needs Node 22.15"},
+	{"Confluent Schema Registry, Karapace", "the whole program, `TestRegistryContainers`", "runs where their images are; they are in no package registry. Their groups and their start are played by members of the tests"},
 	{"every client", "`group.protocol=consumer`, share groups and streams groups", "Rollcall has classic groups"},
 }
 
@@ -78,6 +81,7 @@ var exceptions = []exception{
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
+	rig.StopDocker()
 	for _, what := range slices.Sorted(maps.Keys(results.skipped)) {
 		fmt.Printf("not run: %s: %s\n", what, results.skipped[what])
 	}

@@ -136,9 +136,15 @@ func KafkaVersion(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jars, err := filepath.Glob(filepath.Join(lib, "kafka-clients-*.jar"))
+	return jarVersion(t, lib, "kafka-clients")
+}
+
+// jarVersion returns the version in the name of a jar.
+func jarVersion(t testing.TB, dir, name string) string {
+	t.Helper()
+	jars, err := filepath.Glob(filepath.Join(dir, name+"-*.jar"))
 	if err != nil || len(jars) != 1 {
-		t.Fatalf("one kafka-clients jar in %s: %v, %v", lib, jars, err)
+		t.Fatalf("one jar of %s in %s: %v, %v", name, dir, jars, err)
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "kafka-clients-"), ".jar")
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), name+"-"), ".jar")
 }
