@@ -41,7 +41,7 @@ type field struct {
 }
 
 // internalKeys are requests that only brokers and controllers send.
-var internalKeys = []int16{27, 34, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 94}
+var internalKeys = []int16{34, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 94}
 
 var comment = regexp.MustCompile(`(?m)^\s*//.*$`)
 
