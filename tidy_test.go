@@ -69,6 +69,11 @@ var rules = map[string][]ban{
 		{[]string{project}, []string{module + "/coordinator/group", module + "/coordinator/shard"}, "the router knows shards only"},
 		{[]string{kmsg, pebble}, nil, "the router knows neither the wire nor the disk"},
 	},
+	"coordinator/txn": {
+		{[]string{project}, []string{module + "/coordinator", module + "/coordinator/group", module + "/coordinator/shard", module + "/store/topics"},
+			"transactions end in topics and in groups, and whoever ends them knows both"},
+		{[]string{"net/...", kmsg, pebble, zap}, nil, "it knows neither sockets, nor the wire, nor the disk, and has no voice"},
+	},
 	"store": {
 		{[]string{project}, nil, "the store keeps shards, sequence numbers and bytes, whatever they mean"},
 	},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/store/topics"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -10,7 +11,9 @@ import (
 // zstd, 8 names the records at fault (KIP-467), 9 is flexible, 10 has the new leader
 // (KIP-951), 13 topic ids instead of names. Versions 0 to 2 are advertised as in
 // Kafka 4, because librdkafka compresses nothing otherwise, and close the connection
-// as there. Left out: transactional batches, which are refused.
+// as there. Versions 11 and 12 go with transactions of version 2 (KIP-890): 11 may
+// answer TRANSACTION_ABORTABLE, and from 12 on a partition takes part in the
+// transaction because it is written to.
 
 // produceCall is one request.
 type produceCall struct {
@@ -31,15 +34,30 @@ func (h *TopicHandlers) produce(c *Call) {
 	refused := h.mirrorProduce(c, req, pc)
 	if req.Acks != 0 {
 		c.AwaitBuilder(1, pc)
-		h.Log.Append(pc.appends, c.Done)
+		h.append(c, req, pc.appends, c.Done)
 		return
 	}
-	if h.Log.Append(pc.appends, func() {}) > 0 || refused {
+	if h.append(c, req, pc.appends, func() {}) > 0 || refused {
 		// Without an answer, this is how the producer learns to look again.
 		c.Close("Produce with acks 0 failed")
 		return
 	}
 	c.NoResponse()
+}
+
+// append appends, if need be as part of a transaction.
+func (h *TopicHandlers) append(c *Call, req *kmsg.ProduceRequest, appends []topics.Append, done func()) (refused int) {
+	if req.TransactionID == nil {
+		return h.Log.Append(appends, done)
+	}
+	support := txn.Explicit
+	switch {
+	case c.Version >= 12:
+		support = txn.Implicit
+	case c.Version == 11:
+		support = txn.Abortable
+	}
+	return h.Txns.Append(*req.TransactionID, support, appends, done)
 }
 
 // mirrorProduce fills in the response's partitions and collects those to append. It
@@ -56,7 +74,7 @@ func (h *TopicHandlers) mirrorProduce(c *Call, req *kmsg.ProduceRequest, pc *pro
 	switch {
 	case req.Acks < -1 || req.Acks > 1:
 		whole = kerr.InvalidRequiredAcks.Code
-	case req.TransactionID == nil && transactional(req):
+	case transactional(req) && (req.TransactionID == nil || !h.allowed(c, OpWrite, ResourceTransactionalID, *req.TransactionID)):
 		whole = kerr.TransactionalIDAuthorizationFailed.Code
 	case h.DiskLow():
 		whole = kerr.KafkaStorageError.Code
@@ -97,7 +115,7 @@ func (h *TopicHandlers) mirrorProduce(c *Call, req *kmsg.ProduceRequest, pc *pro
 }
 
 // transactional tells whether a batch of the request says to be part of a
-// transaction. Without a transactional id nobody may write such, says Kafka.
+// transaction, which only the owner of a transactional id may write.
 func transactional(req *kmsg.ProduceRequest) bool {
 	for i := range req.Topics {
 		for j := range req.Topics[i].Partitions {

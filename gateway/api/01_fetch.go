@@ -14,8 +14,7 @@ import (
 // (KIP-227), 9 leader epochs (KIP-320), 11 racks (KIP-392; there is one replica), 12
 // is flexible and has diverging epochs, 13 topic ids, 15 the state of a replica, 16
 // new leaders (KIP-951), 17 directory ids, 18 high watermarks of followers. Left
-// out: replicas; who says to be one is served like a consumer. Without transactions
-// both isolation levels read the same.
+// out: replicas; who says to be one is served like a consumer.
 
 // recordsPart is one partition of a fetch, or of a session.
 type recordsPart struct {
@@ -29,11 +28,13 @@ type recordsPart struct {
 	// lastEpoch is the leader epoch of the last record that the client has.
 	lastEpoch int32
 
-	// code, end and start are of the last look; absent: there is no such partition
-	// for this client.
-	code       int16
-	absent     bool
-	end, start int64
+	// code, end, stable, start and until are of the last look: until is where this
+	// reader stops, at end or at stable. absent: there is no such partition for this
+	// client.
+	code               int16
+	absent             bool
+	end, stable, start int64
+	until              int64
 	// sentEnd and sentStart are what the client of the session was told last.
 	sentEnd, sentStart int64
 }
@@ -100,16 +101,19 @@ func (f *recordsCall) abandon() {
 func (f *recordsCall) look() (final bool) {
 	there := false
 	for _, p := range f.ctx.parts {
-		p.start, p.end = -1, -1
+		p.start, p.end, p.stable, p.until = -1, -1, -1, -1
 		p.code = f.resolve(p)
 		if p.absent = p.code != 0; p.absent {
 			continue
 		}
 		there = true
 		if p.code = leaderEpochFault(p.part, p.leaderEpoch); p.code == 0 {
-			start, end := p.part.Start(), p.part.End()
+			start, stable, end := p.part.Start(), p.part.Stable(), p.part.End() // in this order, as all only grow
 			if p.offset >= start && p.offset <= end && p.lastEpoch <= p.part.LeaderEpoch() {
-				p.start, p.end = start, end
+				p.start, p.end, p.stable, p.until = start, end, stable, end
+				if f.committed {
+					p.until = stable
+				}
 				continue
 			}
 			p.code = kerr.OffsetOutOfRange.Code
@@ -153,13 +157,13 @@ func (f *recordsCall) resolve(p *recordsPart) int16 {
 // needed to know that want are there.
 func (f *recordsCall) available(want int) (have int) {
 	for _, p := range f.ctx.parts {
-		if p.code != 0 || p.offset >= p.end {
+		if p.code != 0 || p.offset >= p.until {
 			continue
 		}
 		if want == 1 {
 			return 1
 		}
-		have += p.part.Available(p.offset, p.end, min(int(p.limit), want-have))
+		have += p.part.Available(p.offset, p.until, min(int(p.limit), want-have))
 		if have >= want {
 			break
 		}
@@ -173,7 +177,7 @@ func (f *recordsCall) park(missing int64, wait time.Duration) bool {
 	seen := make([]topics.Seen, 0, len(f.ctx.parts))
 	for _, p := range f.ctx.parts {
 		if p.code == 0 {
-			seen = append(seen, topics.Seen{Partition: p.part, End: p.end})
+			seen = append(seen, topics.Seen{Partition: p.part, Limit: p.until, Committed: f.committed})
 		}
 	}
 	f.call.AwaitBuilder(1, f)
@@ -219,8 +223,9 @@ func (f *recordsCall) Build() kmsg.Response {
 // returns how many bytes it read. before have been read.
 func (f *recordsCall) answer(resp *kmsg.FetchResponse, p *recordsPart, before int) int {
 	var records []byte
-	if p.code == 0 && p.offset < p.end {
-		records = f.read(p, before)
+	var aborted []topics.AbortedTransaction
+	if p.code == 0 && p.offset < p.until {
+		records, aborted = f.read(p, before)
 	}
 	if f.ctx.omits(p, len(records)) {
 		return 0
@@ -231,7 +236,10 @@ func (f *recordsCall) answer(resp *kmsg.FetchResponse, p *recordsPart, before in
 		rp.RecordBatches = records
 	}
 	if f.committed && p.code == 0 {
-		rp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+		rp.AbortedTransactions = make([]kmsg.FetchResponseTopicPartitionAbortedTransaction, len(aborted))
+		for i, t := range aborted {
+			rp.AbortedTransactions[i].ProducerID, rp.AbortedTransactions[i].FirstOffset = t.ProducerID, t.First
+		}
 	}
 	return len(records)
 }
@@ -242,24 +250,29 @@ var readBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const readBufferMax = 128 << 10
 
-// read reads one partition; before have been read. Only the first records of an
+// read reads one partition, and which of the transactions in it were aborted, if the
+// reader is to leave those out; before have been read. Only the first records of an
 // answer may be more than was asked for.
-func (f *recordsCall) read(p *recordsPart, before int) []byte {
+func (f *recordsCall) read(p *recordsPart, before int) ([]byte, []topics.AbortedTransaction) {
 	limit := max(min(int(p.limit), f.maxBytes-before), 0)
 	buf := readBuffers.Get().(*[]byte)
-	records, err := p.part.Read((*buf)[:0], p.offset, p.end, limit, before == 0)
+	records, err := p.part.Read((*buf)[:0], p.offset, p.until, limit, before == 0)
+	var aborted []topics.AbortedTransaction
+	if err == nil && f.committed && len(records) > 0 {
+		aborted, err = p.part.Aborted(p.offset, topics.EndOffset(records))
+	}
 	if err != nil {
 		p.code = kerr.KafkaStorageError.Code
-		p.start, p.end = -1, -1
-		return nil
+		p.start, p.end, p.stable = -1, -1, -1
+		return nil, nil
 	}
 	if cap(records) > readBufferMax {
-		return records
+		return records, aborted
 	}
 	*buf = records[:0]
 	records = bytes.Clone(records)
 	readBuffers.Put(buf)
-	return records
+	return records, aborted
 }
 
 // addFetched adds a partition to the response, to the last topic if it is the same.
@@ -273,7 +286,7 @@ func addFetched(resp *kmsg.FetchResponse, p *recordsPart) *kmsg.FetchResponseTop
 	rp := kmsg.NewFetchResponseTopicPartition()
 	rp.Partition = p.index
 	rp.ErrorCode = p.code
-	rp.HighWatermark, rp.LastStableOffset, rp.LogStartOffset = p.end, p.end, p.start
+	rp.HighWatermark, rp.LastStableOffset, rp.LogStartOffset = p.end, p.stable, p.start
 	rp.RecordBatches = []byte{}
 	t.Partitions = append(t.Partitions, rp)
 	return &t.Partitions[len(t.Partitions)-1]

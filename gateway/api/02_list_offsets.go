@@ -28,12 +28,12 @@ func (h *TopicHandlers) listOffsets(c *Call) {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
 	resp.Topics = make([]kmsg.ListOffsetsResponseTopic, len(req.Topics))
 	for i := range req.Topics {
-		h.listTopic(c, &req.Topics[i], &resp.Topics[i])
+		h.listTopic(c, &req.Topics[i], req.IsolationLevel == 1, &resp.Topics[i])
 	}
 	c.Respond(resp)
 }
 
-func (h *TopicHandlers) listTopic(c *Call, rt *kmsg.ListOffsetsRequestTopic, t *kmsg.ListOffsetsResponseTopic) {
+func (h *TopicHandlers) listTopic(c *Call, rt *kmsg.ListOffsetsRequestTopic, committed bool, t *kmsg.ListOffsetsResponseTopic) {
 	t.Topic = rt.Topic
 	var topic *topics.Topic
 	code := kerr.TopicAuthorizationFailed.Code
@@ -56,14 +56,14 @@ func (h *TopicHandlers) listTopic(c *Call, rt *kmsg.ListOffsetsRequestTopic, t *
 		answered[rp.Partition] = len(t.Partitions)
 		if topic != nil {
 			if part := topic.Partition(rp.Partition); part != nil {
-				listOffset(part, rp, c.Version, &p)
+				listOffset(part, rp, c.Version, committed, &p)
 			}
 		}
 		t.Partitions = append(t.Partitions, p)
 	}
 }
 
-func listOffset(part *topics.Partition, rp *kmsg.ListOffsetsRequestTopicPartition, version int16, p *kmsg.ListOffsetsResponseTopicPartition) {
+func listOffset(part *topics.Partition, rp *kmsg.ListOffsetsRequestTopicPartition, version int16, committed bool, p *kmsg.ListOffsetsResponseTopicPartition) {
 	p.Offset, p.Timestamp = -1, -1
 	if p.ErrorCode = timestampFault(rp.Timestamp, version); p.ErrorCode != 0 {
 		return
@@ -74,7 +74,7 @@ func listOffset(part *topics.Partition, rp *kmsg.ListOffsetsRequestTopicPartitio
 	var err error
 	switch rp.Timestamp {
 	case timestampLatest:
-		p.Offset = part.End()
+		p.Offset = part.Limit(committed)
 	case timestampEarliest, timestampEarliestLocal:
 		p.Offset = part.Start()
 	case timestampLatestTiered, timestampPendingUpload:
@@ -86,6 +86,9 @@ func listOffset(part *topics.Partition, rp *kmsg.ListOffsetsRequestTopicPartitio
 	if err != nil {
 		p.ErrorCode = kerr.KafkaStorageError.Code
 		return
+	}
+	if byTime := rp.Timestamp >= 0 || rp.Timestamp == timestampMax; byTime && p.Offset >= part.Limit(committed) {
+		p.Offset, p.Timestamp = -1, -1 // not for this reader yet
 	}
 	if p.Offset >= 0 && version >= 4 {
 		p.LeaderEpoch = part.LeaderEpoch()

@@ -21,6 +21,8 @@ type commitCall struct {
 	// slots says where the partitions of each topic of ev are in resp; nil if ev
 	// and resp are laid out alike.
 	slots []commitSlot
+	// byID: topics have ids instead of names.
+	byID bool
 	// Most requests name one topic.
 	oneTopic [1]group.CommitTopic
 	oneResp  [1]kmsg.OffsetCommitResponseTopic
@@ -32,7 +34,7 @@ type commitSlot struct{ topic, first, n int }
 
 func (h *Handlers) offsetCommit(c *Call) {
 	req := c.Msg.(*kmsg.OffsetCommitRequest)
-	cc := &commitCall{call: c, resp: kmsg.OffsetCommitResponse{Version: c.Version}}
+	cc := &commitCall{call: c, resp: kmsg.OffsetCommitResponse{Version: c.Version}, byID: c.Version >= 10}
 	if !h.allowed(c, OpRead, ResourceGroup, req.Group) {
 		cc.mirror(req, kerr.GroupAuthorizationFailed.Code)
 		c.Respond(&cc.resp)
@@ -91,7 +93,7 @@ func (h *Handlers) commitAll(c *Call, req *kmsg.OffsetCommitRequest, cc *commitC
 	slab := make([]group.CommitPartition, partitionCount(req))
 	for i := range req.Topics {
 		t := &req.Topics[i]
-		name, id, partitions, code := h.commitTopic(c, t)
+		name, id, partitions, code := h.commitTopic(c, cc.byID, t)
 		if code != 0 || len(t.Partitions) == 0 {
 			return false
 		}
@@ -113,9 +115,9 @@ func (h *Handlers) commitAll(c *Call, req *kmsg.OffsetCommitRequest, cc *commitC
 
 // commitTopic finds the topic of one part of a request. code is why its
 // partitions are refused, else partitions is how many there are.
-func (h *Handlers) commitTopic(c *Call, t *kmsg.OffsetCommitRequestTopic) (name string, id group.TopicID, partitions int32, code int16) {
+func (h *Handlers) commitTopic(c *Call, byID bool, t *kmsg.OffsetCommitRequestTopic) (name string, id group.TopicID, partitions int32, code int16) {
 	name = t.Topic
-	if c.Version >= 10 {
+	if byID {
 		var ok bool
 		if name, ok = h.Topics.ByID(t.TopicID); !ok {
 			return "", id, 0, kerr.UnknownTopicID.Code
@@ -144,11 +146,11 @@ func commitPartition(p *kmsg.OffsetCommitRequestTopicPartition) group.CommitPart
 // what the group said behind them (OffsetCommitResponse.Builder.merge); a topic
 // without partitions is answered only if it is refused as a whole.
 func (h *Handlers) commitSome(c *Call, req *kmsg.OffsetCommitRequest, cc *commitCall) {
-	b := commitMerger{resp: &cc.resp, byID: c.Version >= 10, at: make(map[string]int)}
+	b := commitMerger{resp: &cc.resp, byID: cc.byID, at: make(map[string]int)}
 	cc.ev.Topics = nil
 	for i := range req.Topics {
 		t := &req.Topics[i]
-		name, id, partitions, code := h.commitTopic(c, t)
+		name, id, partitions, code := h.commitTopic(c, cc.byID, t)
 		if code != 0 {
 			at := b.topic(t)
 			for j := range t.Partitions {
@@ -232,9 +234,15 @@ func (cc *commitCall) Reply(r group.Reply) {
 
 // Build implements [Builder].
 func (cc *commitCall) Build() kmsg.Response {
+	cc.fill()
+	return &cc.resp
+}
+
+// fill puts the codes of the reply into the response.
+func (cc *commitCall) fill() {
 	body, each := cc.reply.Body.(*group.CommitReply)
 	if !each && cc.reply.Code == group.None {
-		return &cc.resp // every code is already 0
+		return // every code is already 0
 	}
 	fill := func(i int, partitions []kmsg.OffsetCommitResponseTopicPartition) {
 		for j := range partitions {
@@ -252,5 +260,4 @@ func (cc *commitCall) Build() kmsg.Response {
 	for i, s := range cc.slots {
 		fill(i, cc.resp.Topics[s.topic].Partitions[s.first:s.first+s.n])
 	}
-	return &cc.resp
 }

@@ -11,7 +11,7 @@ import (
 // cluster the client means (KIP-1242). A version that is not served is answered by
 // package protocol, in version 0.
 //
-// Differs from Kafka: [no-features]; [fewer-keys].
+// Differs from Kafka: [fewer-features]; [fewer-keys].
 
 const (
 	apiVersionsKey = 18
@@ -28,9 +28,24 @@ func (t *Table) apiVersions(c *Call) {
 	resp.Default()
 	if resp.ErrorCode = t.refusedApiVersions(c, req); resp.ErrorCode == 0 {
 		resp.ApiKeys = t.rows
+		t.features(resp)
 		c.Session.SoftwareName, c.Session.SoftwareVersion = req.ClientSoftwareName, req.ClientSoftwareVersion
 	}
 	c.Respond(resp)
+}
+
+// features tells clients to use transactions of version 2 (KIP-890), if there are any.
+// A feature whose lowest version is 0 is shown as supported from version 4 on only.
+func (t *Table) features(resp *kmsg.ApiVersionsResponse) {
+	if t.entry(endTxnKey) == nil {
+		return
+	}
+	const name, highest = "transaction.version", 2
+	if resp.Version >= 4 {
+		resp.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{Name: name, MaxVersion: highest}}
+	}
+	resp.FinalizedFeaturesEpoch = 0 // they never change
+	resp.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{Name: name, MinVersionLevel: highest, MaxVersionLevel: highest}}
 }
 
 func (t *Table) refusedApiVersions(c *Call, req *kmsg.ApiVersionsRequest) int16 {

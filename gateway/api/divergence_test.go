@@ -61,7 +61,7 @@ func handlerFiles(t *testing.T) map[string]handlerFile {
 // The versions in a header are those of the table.
 func TestHeadersNameTheVersions(t *testing.T) {
 	s := newServer()
-	entries := append(s.table.Entries(), new(TopicHandlers).Entries()...)
+	entries := append(s.table.Entries(), append(new(TopicHandlers).Entries(), new(TxnHandlers).Entries()...)...)
 	for name, f := range handlerFiles(t) {
 		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Key == f.key })
 		if i < 0 {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +24,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/rollcall-mq/rollcall/coordinator"
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+	"github.com/rollcall-mq/rollcall/coordinator/shard"
+	"github.com/rollcall-mq/rollcall/coordinator/shard/shardtest"
+	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/store"
 	"github.com/rollcall-mq/rollcall/store/topics"
 )
@@ -106,7 +113,7 @@ func (c *conversation) dump(v reflect.Value, indent string) {
 			}
 			continue
 		}
-		if !v.Type().Field(i).IsExported() || f.IsZero() && name != "Partition" && name != "Offset" && name != "BaseOffset" {
+		if !v.Type().Field(i).IsExported() || f.IsZero() && name != "ProducerID" && name != "Partition" && name != "Offset" && name != "BaseOffset" {
 			continue
 		}
 		if all, ok := f.Interface().([]kmsg.CreateTopicsResponseTopicConfig); ok {
@@ -183,6 +190,8 @@ func (c *conversation) value(name string, f reflect.Value) string {
 		return kerr.ErrorForCode(int16(f.Int())).(*kerr.Error).Message
 	case name == "ErrorMessage":
 		return "(text)"
+	case name == "ProducerID" && f.Int() >= 0:
+		return "(id)"
 	case name == "RecordBatches":
 		return describeBatches(f.Bytes())
 	case name == "AuthorizedOperations":
@@ -343,12 +352,48 @@ func newTopicHandlers(t testing.TB) *TopicHandlers {
 			t.Error(err)
 		}
 	})
+	txns, err := txn.New(testTxnConfig(), log, new(fakeGroups), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := defaultTopicConfig()
 	return &TopicHandlers{
-		Config: config, Log: log, Auth: AllowAll{},
+		Config: config, Log: log, Txns: txns, Auth: AllowAll{},
 		Cluster: NewClusterView(&Cluster{ID: "c", NodeID: 1, ControllerID: 1,
 			Nodes: []Node{{ID: 1, Endpoints: []Endpoint{{Listener: "PLAINTEXT", Host: "localhost", Port: 9092}}}}}),
 	}
+}
+
+func testTxnConfig() txn.Config {
+	return txn.Config{TimeoutMaxMs: 900_000, IDExpiration: 7 * 24 * time.Hour, AbortInterval: 10 * time.Second, ExpireInterval: time.Hour}
+}
+
+// newStoreTable returns the table of all handlers over the real coordinators, on
+// stores in memory.
+func newStoreTable(t testing.TB) *Table {
+	topicHandlers := newTopicHandlers(t)
+	router := coordinator.NewRouter(shard.Config{Group: group.Config{
+		MaxSize: 100, MaxMetadata: 4096, OffsetsRetention: group.Time((7 * 24 * time.Hour).Milliseconds()), PendingMax: 1000,
+	}}, 4, shardtest.NewLog())
+	txns, err := txn.New(testTxnConfig(), topicHandlers.Log, router, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topicHandlers.Txns = txns
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = router.Run(ctx, nil) })
+	running.Go(func() { txns.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	handlers := &Handlers{
+		Config: Config{SessionTimeoutMin: 6000, SessionTimeoutMax: 1800000},
+		Groups: router, Topics: topicHandlers.Log, Auth: AllowAll{}, Cluster: topicHandlers.Cluster,
+	}
+	txnHandlers := &TxnHandlers{Handlers: handlers, Txns: txns, Log: topicHandlers.Log}
+	return NewTable(topicHandlers.Cluster, slices.Concat(handlers.Entries(), topicHandlers.Entries(), txnHandlers.Entries())...)
 }
 
 type silent struct{}
@@ -370,8 +415,7 @@ func TestKafkaAnswers(t *testing.T) {
 				}
 				return
 			}
-			h := newTopicHandlers(t)
-			c.peer = &handlerPeer{t: t, table: NewTable(h.Cluster, h.Entries()...), session: &Session{Listener: "PLAINTEXT"}}
+			c.peer = &handlerPeer{t: t, table: newStoreTable(t), session: &Session{Listener: "PLAINTEXT"}}
 			s.run(c)
 			want, err := os.ReadFile(file)
 			if err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/store/topics"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -28,6 +29,7 @@ type TopicConfig struct {
 type TopicHandlers struct {
 	Config  TopicConfig
 	Log     *topics.Log
+	Txns    *txn.Coordinator
 	Auth    Authorizer
 	Cluster *ClusterView
 	// DiskLow tells whether the disk is nearly full: then nothing is appended.
@@ -55,7 +57,6 @@ func (h *TopicHandlers) Entries() []Entry {
 		{Key: 3, Min: 0, Max: 13, Handle: h.metadata},
 		{Key: 19, Min: 2, Max: 7, Handle: h.createTopics},
 		{Key: 20, Min: 1, Max: 6, Handle: h.deleteTopics},
-		{Key: 22, Min: 0, Max: 5, Handle: h.initProducerID},
 		{Key: 32, Min: 1, Max: 4, Handle: h.describeConfigs},
 		{Key: 37, Min: 0, Max: 3, Handle: h.createPartitions},
 	}

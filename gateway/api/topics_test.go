@@ -17,6 +17,7 @@ import (
 type topicClient struct {
 	t     testing.TB
 	h     *TopicHandlers
+	txns  *TxnHandlers
 	table *Table
 	s     *Session
 }
@@ -26,7 +27,8 @@ func newTopicClient(t testing.TB, edit ...func(*TopicHandlers)) *topicClient {
 	for _, f := range edit {
 		f(h)
 	}
-	return &topicClient{t: t, h: h, table: NewTable(h.Cluster, h.Entries()...), s: &Session{Listener: "PLAINTEXT"}}
+	txns := &TxnHandlers{Handlers: &Handlers{Auth: h.Auth}, Txns: h.Txns, Log: h.Log}
+	return &topicClient{t: t, h: h, txns: txns, table: NewTable(h.Cluster, append(h.Entries(), txns.Entries()...)...), s: &Session{Listener: "PLAINTEXT"}}
 }
 
 // start starts a request. The channel gets a value when the call is ready.
@@ -487,18 +489,6 @@ func TestProduceOtherThanKafka(t *testing.T) {
 			t.Errorf("%s: code %d at %d", what, p.ErrorCode, p.BaseOffset)
 		}
 	}
-	// There are no transactions yet.
-	req := produceRaw("t", [16]byte{}, -1, 0, someRecords(1).from(1, 0, 0).attributes(0x10).bytes())
-	id := "tx"
-	req.TransactionID = &id
-	if p := c.ask(9, req).(*kmsg.ProduceResponse).Topics[0].Partitions[0]; p.ErrorCode != kerr.InvalidTxnState.Code {
-		t.Errorf("transactional: %d", p.ErrorCode)
-	}
-	init := kmsg.NewPtrInitProducerIDRequest()
-	init.TransactionalID = &id
-	if resp := c.ask(5, init).(*kmsg.InitProducerIDResponse); resp.ErrorCode != kerr.UnsupportedVersion.Code || resp.ProducerID != -1 {
-		t.Errorf("a transactional id: %+v", resp)
-	}
 }
 
 // deny denies one operation.
@@ -533,7 +523,7 @@ func TestTopicAuthorization(t *testing.T) {
 	} {
 		c := newTopicClient(t)
 		c.create("t", 1)
-		c.h.Auth = deny(k.op)
+		c.h.Auth, c.txns.Auth = deny(k.op), deny(k.op)
 		if code := k.code(c.ask(k.v, k.req)); code != k.want {
 			t.Errorf("%T without operation %d: %d", k.req, k.op, code)
 		}

@@ -40,6 +40,7 @@ func (t *Topic) grow(count int32) {
 	for i := range more {
 		p := &more[i]
 		p.Topic, p.Index, p.maxTimestamp = t, int32(len(parts)), -1
+		p.aborted.Store(-1)
 		parts = append(parts, p)
 	}
 	t.parts.Store(&parts)

@@ -111,7 +111,7 @@ func TestDelete(t *testing.T) {
 	e.mustAppend(topic.Partition(1), b.encode())
 	e.mustAppend(other.Partition(0), b.encode())
 	woken := make(chan struct{})
-	w := Wait([]Seen{{topic.Partition(0), 0}}, 1, 1<<40, func() { close(woken) })
+	w := Wait([]Seen{{Partition: topic.Partition(0)}}, 1, 1<<40, func() { close(woken) })
 	if r := e.delete(topic); r != nil {
 		t.Fatal(r)
 	}

@@ -36,6 +36,8 @@ type Append struct {
 	// written: the batch is new and gets stored; newMax: it has the largest timestamp.
 	written, newMax bool
 	producer        *producer
+	// stable is the last stable offset with this batch.
+	stable int64
 }
 
 // Append appends batches, which may be of several partitions, as one op of the
@@ -44,7 +46,9 @@ type Append struct {
 // refused at once.
 func (l *Log) Append(appends []Append, done func()) (refused int) {
 	for i := range appends {
-		l.check(&appends[i])
+		if appends[i].Refusal == nil {
+			l.check(&appends[i])
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,10 +102,6 @@ func (l *Log) check(a *Append) {
 	}
 	if r != nil {
 		a.fail(r)
-		return
-	}
-	if a.header.attributes&attrTransactional != 0 {
-		a.fail(refuse(InvalidTxnState, "Transactions are not supported."))
 	}
 }
 
@@ -195,38 +195,57 @@ func (l *Log) place(a *Append) bool {
 			return false
 		}
 	}
-	a.BaseOffset = p.next
-	p.next += int64(h.lastOffsetDelta) + 1
 	a.written = true
-	if a.newMax = a.maxTimestamp > p.maxTimestamp; a.newMax {
-		p.maxTimestamp = a.maxTimestamp
-	}
+	a.BaseOffset, a.newMax = p.take(int64(h.lastOffsetDelta)+1, a.maxTimestamp)
 	stampHeader(&a.stamped, a.batch, a.BaseOffset, a.attributes, a.maxTimestamp)
 	if h.idempotent() {
 		l.produced(a)
 	}
+	a.stable = p.stableNext()
 	return true
+}
+
+// take gives the next offsets to a batch of n records, and tells whether it has the
+// largest timestamp. Guarded by Log.mu.
+func (p *Partition) take(n, maxTimestamp int64) (base int64, newMax bool) {
+	base = p.next
+	p.next += n
+	if newMax = maxTimestamp > p.maxTimestamp; newMax {
+		p.maxTimestamp = maxTimestamp
+	}
+	return base, newMax
 }
 
 // produced remembers the batch for its producer.
 func (l *Log) produced(a *Append) {
 	h := &a.header
-	if a.producer == nil {
-		l.makeRoom(a.Partition)
-		a.producer = new(producer)
-		a.producer.epoch = h.producerEpoch
-		a.Partition.remember(h.producerID, a.producer)
-	}
-	if a.producer.epoch != h.producerEpoch {
-		*a.producer = producer{epoch: h.producerEpoch}
-	}
-	a.producer.lastMs = l.nowMs()
+	a.producer = l.producerOf(a.Partition, h.producerID, h.producerEpoch)
 	a.producer.add(produced{
 		firstSequence:   h.baseSequence,
 		lastOffsetDelta: h.lastOffsetDelta,
 		baseOffset:      a.BaseOffset,
 		timestamp:       a.maxTimestamp,
 	})
+	if h.transactional() && a.producer.txnFirst < 0 {
+		a.producer.txnFirst = a.BaseOffset
+		a.Partition.open = append(a.Partition.open, a.producer)
+	}
+}
+
+// producerOf returns what is remembered of a producer that writes now with this
+// epoch. Guarded by mu.
+func (l *Log) producerOf(p *Partition, id int64, epoch int16) *producer {
+	s := p.producers[id]
+	if s == nil {
+		l.makeRoom(p)
+		s = newProducer(epoch)
+		p.remember(id, s)
+	}
+	if s.epoch != epoch {
+		s.epoch, s.n, s.next = epoch, 0, 0
+	}
+	s.lastMs = l.nowMs()
+	return s
 }
 
 // writeAppends puts the batches with their index and producer rows into a Pebble
@@ -263,8 +282,24 @@ func appended(appends []Append, err error) {
 		case err != nil:
 			a.fail(refuse(KafkaStorageError, "The records could not be written."))
 		case a.written:
-			a.Partition.advance(a.BaseOffset+int64(a.header.lastOffsetDelta)+1, int64(len(a.batch)))
+			a.Partition.advance(a.BaseOffset+int64(a.header.lastOffsetDelta)+1, a.stable, int64(len(a.batch)))
 		}
 		a.batch = nil
 	}
+}
+
+// Producer returns who wrote the first batch of the records, and whether that is part
+// of a transaction; all of it unchecked.
+func (a *Append) Producer() (id int64, epoch int16, transactional bool) {
+	if len(a.Records) < HeaderSize || batchMagic(a.Records) != magic2 {
+		return -1, -1, false
+	}
+	h := decodeHeader(a.Records)
+	return h.producerID, h.producerEpoch, h.transactional()
+}
+
+// Refuse says before [Log.Append] that nothing is to be appended.
+func (a *Append) Refuse(code Code) {
+	a.Refusal = refuse(code, "")
+	a.BaseOffset, a.LogAppendTime, a.LogStart = -1, -1, -1
 }

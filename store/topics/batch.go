@@ -78,7 +78,14 @@ func decodeHeader(b []byte) header {
 
 func (h *header) compression() int16 { return h.attributes & attrCompression }
 func (h *header) idempotent() bool   { return h.producerID >= 0 }
-func (h *header) lastOffset() int64  { return h.baseOffset + int64(h.lastOffsetDelta) }
+
+// transactional tells whether the batch is part of a transaction. Without a producer
+// id the bit means nothing, as in Kafka.
+func (h *header) transactional() bool {
+	return h.attributes&attrTransactional != 0 && h.idempotent()
+}
+
+func (h *header) lastOffset() int64 { return h.baseOffset + int64(h.lastOffsetDelta) }
 
 // batchMagic returns the magic of a batch whose first bytes are b.
 func batchMagic(b []byte) int8 { return int8(b[posMagic]) }

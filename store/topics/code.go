@@ -5,24 +5,25 @@ type Code int16
 
 // The codes of this package, with Kafka's names.
 const (
-	UnknownServerError       Code = -1
-	None                     Code = 0
-	OffsetOutOfRange         Code = 1
-	CorruptMessage           Code = 2
-	UnknownTopicOrPartition  Code = 3
-	MessageTooLarge          Code = 10
-	InvalidTopicException    Code = 17
-	InvalidTimestamp         Code = 32
-	TopicAlreadyExists       Code = 36
-	InvalidPartitions        Code = 37
-	InvalidConfig            Code = 40
-	PolicyViolation          Code = 44
-	OutOfOrderSequenceNumber Code = 45
-	InvalidProducerEpoch     Code = 47
-	InvalidTxnState          Code = 48
-	KafkaStorageError        Code = 56
-	UnsupportedCompression   Code = 76
-	InvalidRecord            Code = 87
+	UnknownServerError           Code = -1
+	None                         Code = 0
+	OffsetOutOfRange             Code = 1
+	CorruptMessage               Code = 2
+	UnknownTopicOrPartition      Code = 3
+	MessageTooLarge              Code = 10
+	InvalidTopicException        Code = 17
+	InvalidTimestamp             Code = 32
+	TopicAlreadyExists           Code = 36
+	InvalidPartitions            Code = 37
+	InvalidConfig                Code = 40
+	PolicyViolation              Code = 44
+	OutOfOrderSequenceNumber     Code = 45
+	InvalidProducerEpoch         Code = 47
+	InvalidTxnState              Code = 48
+	TransactionCoordinatorFenced Code = 52
+	KafkaStorageError            Code = 56
+	UnsupportedCompression       Code = 76
+	InvalidRecord                Code = 87
 )
 
 // Refusal is why an operation was refused; nil if it was not. It is shared and

@@ -9,7 +9,9 @@ import (
 // Versions of the rows. A newer one is refused when the store is opened.
 const (
 	topicRowVersion    = 1
-	producerRowVersion = 1
+	producerRowVersion = 2
+	// Before version 2 there were no transactions.
+	producerRowVersion1 = 1
 )
 
 var errRow = errors.New("the row ends too early or has bytes behind its end")
@@ -53,6 +55,8 @@ func (p *producer) encode(b []byte) []byte {
 	b = append(b, producerRowVersion)
 	b = binary.AppendVarint(b, int64(p.epoch))
 	b = binary.AppendVarint(b, p.lastMs)
+	b = binary.AppendVarint(b, p.txnFirst)
+	b = binary.AppendVarint(b, int64(p.coordinatorEpoch))
 	for _, e := range p.kept() {
 		b = binary.AppendVarint(b, int64(e.firstSequence))
 		b = binary.AppendVarint(b, int64(e.lastOffsetDelta))
@@ -64,10 +68,15 @@ func (p *producer) encode(b []byte) []byte {
 
 func decodeProducer(b []byte) (*producer, error) {
 	r := rowReader{b: b}
-	if v := r.byte(); v != producerRowVersion && !r.failed {
+	v := r.byte()
+	if v != producerRowVersion && v != producerRowVersion1 && !r.failed {
 		return nil, fmt.Errorf("unknown version %d", v)
 	}
-	p := &producer{epoch: int16(r.varint()), lastMs: r.varint()}
+	p := newProducer(int16(r.varint()))
+	p.lastMs = r.varint()
+	if v >= producerRowVersion {
+		p.txnFirst, p.coordinatorEpoch = r.varint(), int32(r.varint())
+	}
 	for len(r.b) > 0 && !r.failed {
 		if p.n == producerBatches {
 			return nil, errRow

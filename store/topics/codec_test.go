@@ -13,11 +13,15 @@ import (
 // and the old bytes must go on being read.
 func TestGoldenRows(t *testing.T) {
 	id := ID{0xaa, 15: 0xbb}
-	p := &producer{epoch: 3, lastMs: testTime}
+	p := &producer{epoch: 3, lastMs: testTime, txnFirst: 112, coordinatorEpoch: 1}
 	for i := range int32(7) {
 		p.add(produced{firstSequence: 2 * i, lastOffsetDelta: 1, baseOffset: int64(100 + 2*i), timestamp: testTime + int64(i)})
 	}
 	row := topicRow{name: "orders", partitions: 12, createdMs: testTime, configs: []Config{{"retention.ms", "-1"}, {"cleanup.policy", "compact"}}}
+	txn := Transaction{
+		State: TransactionOngoing, V2: true, Committed: true, ProducerID: 1000, Epoch: 3, LastProducerID: -32768, LastEpoch: 126,
+		TimeoutMs: 60000, Number: 11, StartMs: testTime - 1, UpdatedMs: testTime,
+	}
 	for name, k := range map[string]struct{ got, want string }{
 		"topic key":    {hex.EncodeToString(topicKey(id)), "016daa0000000000000000000000000000bb"},
 		"batch key":    {hex.EncodeToString(appendBatchKey(nil, id, 7, 258)), "0164aa0000000000000000000000000000bb00000007620000000000000102"},
@@ -28,7 +32,13 @@ func TestGoldenRows(t *testing.T) {
 		"topic": {hex.EncodeToString(row.encode()),
 			"01066f72646572730c80c0e285e368020c726574656e74696f6e2e6d73022d310e636c65616e75702e706f6c69637907636f6d70616374"},
 		"producer": {hex.EncodeToString(p.encode(nil)),
-			"010680c0e285e3680802d00184c0e285e3680c02d40186c0e285e3681002d80188c0e285e3681402dc018ac0e285e3681802e0018cc0e285e368"},
+			"020680c0e285e368e001020802d00184c0e285e3680c02d40186c0e285e3681002d80188c0e285e3681402dc018ac0e285e3681802e0018cc0e285e368"},
+		"aborted key":     {hex.EncodeToString(appendAbortedKey(nil, id, 7, 258)), "0164aa0000000000000000000000000000bb00000007610000000000000102"},
+		"transaction key": {hex.EncodeToString(transactionKey("copy")), "017404636f7079"},
+		"transaction":     {hex.EncodeToString(txn.encode()), "010103d00f06ffff03fc01c0a90716febfe285e36880c0e285e368"},
+		"partition of a transaction": {hex.EncodeToString(appendPartitionParticipant(transactionKey("copy"), TransactionPartition{id, 7})),
+			"017404636f707970aa0000000000000000000000000000bb00000007"},
+		"group of a transaction": {hex.EncodeToString(appendGroupParticipant(transactionKey("copy"), "g")), "017404636f70796767"},
 	} {
 		if k.got != k.want {
 			t.Errorf("%s: %s, want %s", name, k.got, k.want)
@@ -37,9 +47,22 @@ func TestGoldenRows(t *testing.T) {
 	if got, err := decodeTopicRow(row.encode()); err != nil || !reflect.DeepEqual(got, row) {
 		t.Errorf("topic: %+v, %v", got, err)
 	}
+	if got, err := decodeTransaction(txn.encode()); err != nil || got != txn {
+		t.Errorf("transaction: %+v, %v", got, err)
+	}
 	got, err := decodeProducer(p.encode(nil))
-	if err != nil || got.epoch != p.epoch || got.lastMs != p.lastMs || !reflect.DeepEqual(got.kept(), p.kept()) {
+	if err != nil || !reflect.DeepEqual(got.kept(), p.kept()) {
 		t.Errorf("producer: %+v, %v", got, err)
+	}
+	before := *p
+	if before.ring, before.next = got.ring, got.next; *got != before {
+		t.Errorf("producer: %+v, want %+v", got, before)
+	}
+	// Version 1 knew no transactions.
+	old, _ := hex.DecodeString("010680c0e285e3680802d00184c0e285e3680c02d40186c0e285e3681002d80188c0e285e3681402dc018ac0e285e3681802e0018cc0e285e368")
+	before.txnFirst, before.coordinatorEpoch = -1, -1
+	if got, err := decodeProducer(old); err != nil || *got != before {
+		t.Errorf("producer of version 1: %+v, %v", got, err)
 	}
 }
 
@@ -51,14 +74,15 @@ func TestBrokenRows(t *testing.T) {
 		good   []byte
 		decode func([]byte) error
 	}{
-		"topic":    {row.encode(), func(b []byte) error { _, err := decodeTopicRow(b); return err }},
-		"producer": {p.encode(nil), func(b []byte) error { _, err := decodeProducer(b); return err }},
+		"topic":       {row.encode(), func(b []byte) error { _, err := decodeTopicRow(b); return err }},
+		"producer":    {p.encode(nil), func(b []byte) error { _, err := decodeProducer(b); return err }},
+		"transaction": {(&Transaction{}).encode(), func(b []byte) error { _, err := decodeTransaction(b); return err }},
 	} {
 		if err := k.decode(k.good); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for n := range k.good {
-			if name == "producer" && n == 3 {
+			if name == "producer" && n == 5 {
 				continue // a producer without batches
 			}
 			if k.decode(k.good[:n]) == nil {

@@ -21,9 +21,13 @@
 // the byte 1. Numbers are big-endian.
 //
 //	'm' id                              a topic: name, partitions, configs
+//	't' transactional id                its producer, and its transaction's state
+//	't' transactional id 'p' topic partition, 't' transactional id 'g' group
+//	                                    what takes part in its open transaction
 //	'n'                                 the first producer id that is not handed out
 //	'd' id partition 'b' offset         a record batch under its base offset
 //	'd' id partition 'i' time offset    a batch whose largest timestamp is above all before it
+//	'd' id partition 'a' offset         an aborted transaction, under the offset of its marker
 //	'd' id partition 'p' producer       what is remembered of an idempotent producer
 //
 // So everything of a partition, and everything of a topic, is one range of keys.

@@ -39,14 +39,15 @@ func (l *Log) ExpireProducers() {
 	}
 }
 
-// forget forgets the producers of a partition that old picks. Guarded by mu.
+// forget forgets the producers of a partition that old picks and that have no
+// transaction open. Guarded by mu.
 func (l *Log) forget(p *Partition, old func(*producer) bool) {
 	if p.Topic.deleting {
 		return
 	}
 	var ids []int64
 	for id, s := range p.producers {
-		if old(s) {
+		if s.txnFirst < 0 && old(s) {
 			ids = append(ids, id)
 		}
 	}

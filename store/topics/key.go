@@ -13,7 +13,9 @@ const (
 	kindTopic      = 'm'
 	kindProducerID = 'n'
 	kindData       = 'd'
+	kindTransact   = 't'
 
+	dataAborted  = 'a'
 	dataBatch    = 'b'
 	dataTime     = 'i'
 	dataProducer = 'p'
@@ -73,4 +75,8 @@ func after(prefix []byte) []byte {
 		}
 	}
 	return nil
+}
+
+func appendAbortedKey(dst []byte, id ID, partition int32, marker int64) []byte {
+	return binary.BigEndian.AppendUint64(appendDataPrefix(dst, id, partition, dataAborted), uint64(marker))
 }

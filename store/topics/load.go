@@ -2,9 +2,11 @@ package topics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -137,6 +139,15 @@ func (p *Partition) load(it *pebble.Iterator) error {
 			return err
 		}
 		p.remember(int64(suffix64(it.Key())), state)
+		if state.txnFirst >= 0 {
+			p.open = append(p.open, state)
+		}
+	}
+	slices.SortFunc(p.open, func(a, b *producer) int { return cmp.Compare(a.txnFirst, b.txnFirst) })
+	p.stable.Store(p.stableNext())
+	aborted := appendDataPrefix(nil, p.Topic.ID, p.Index, dataAborted)
+	if it.SeekLT(after(aborted)) && bytes.HasPrefix(it.Key(), aborted) {
+		p.aborted.Store(int64(suffix64(it.Key())))
 	}
 	return it.Error()
 }

@@ -210,15 +210,28 @@ func (l *Log) barrier(done func(error)) {
 func (l *Log) NewProducerID(done func(id int64, err error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	id := l.takeProducerID()
+	if id < l.idDurable.Load() {
+		done(id, nil)
+		return
+	}
+	l.barrier(func(err error) { done(id, err) })
+}
+
+// TakeProducerID hands out a producer id that nobody has had before. It is durably
+// taken when anything is that was submitted after it.
+func (l *Log) TakeProducerID() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.takeProducerID()
+}
+
+// takeProducerID reserves further ids if none is left. Guarded by mu.
+func (l *Log) takeProducerID() int64 {
 	id := l.idNext
 	l.idNext++
 	if id < l.idEnd {
-		if id < l.idDurable.Load() {
-			done(id, nil)
-			return
-		}
-		l.barrier(func(err error) { done(id, err) })
-		return
+		return id
 	}
 	end := id + producerIDBlock
 	l.idEnd = end
@@ -229,7 +242,7 @@ func (l *Log) NewProducerID(done func(id int64, err error)) {
 			if err == nil {
 				l.idDurable.Store(end)
 			}
-			done(id, err)
 		},
 	})
+	return id
 }

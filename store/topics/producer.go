@@ -1,6 +1,10 @@
 package topics
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // producerBatches is how many of a producer's last batches are remembered: as many
 // as clients have in flight (max.in.flight.requests.per.connection with
@@ -13,9 +17,18 @@ type producer struct {
 	epoch int16
 	// lastMs is when it last appended, by our clock.
 	lastMs int64
+	// txnFirst is the first offset of its open transaction, -1 without one. Set by
+	// the first transactional batch, taken back by a marker.
+	txnFirst int64
+	// coordinatorEpoch is that of its last marker, -1 before one.
+	coordinatorEpoch int32
 	// ring has the n last batches of this epoch; the newest is at next-1.
 	ring    [producerBatches]produced
 	n, next int8
+}
+
+func newProducer(epoch int16) *producer {
+	return &producer{epoch: epoch, txnFirst: -1, coordinatorEpoch: -1}
 }
 
 // produced is a batch that was appended.
@@ -51,6 +64,15 @@ func (p *producer) newest() *produced {
 	return &p.ring[(p.next+producerBatches-1)%producerBatches]
 }
 
+// lastSequence is the sequence number of the last record of this epoch, -1 if there
+// is none: a marker may have begun the epoch.
+func (p *producer) lastSequence() int32 {
+	if last := p.newest(); last != nil {
+		return last.lastSequence()
+	}
+	return -1
+}
+
 // duplicate returns the earlier append of the batch with this header, nil if it is
 // not remembered.
 func (p *producer) duplicate(h *header) *produced {
@@ -80,9 +102,12 @@ func (p *producer) admit(h *header) *Refusal {
 			return refuse(OutOfOrderSequenceNumber, "a new epoch begins with sequence number 0")
 		}
 	default:
-		if last := p.newest(); last != nil && h.baseSequence != addSequence(last.lastSequence(), 1) {
+		if h.baseSequence != addSequence(p.lastSequence(), 1) {
 			return refuse(OutOfOrderSequenceNumber, "the sequence number is not the one behind the last")
 		}
+	}
+	if p.txnFirst >= 0 && !h.transactional() {
+		return refuse(InvalidTxnState, "the producer has a transaction open here, and the batch is not part of it")
 	}
 	return nil
 }
@@ -90,4 +115,27 @@ func (p *producer) admit(h *header) *Refusal {
 // addSequence adds to a sequence number; 0 follows the largest.
 func addSequence(sequence, n int32) int32 {
 	return int32((int64(sequence) + int64(n)) & math.MaxInt32)
+}
+
+// ProducerState is what an administrator sees of a producer in a partition.
+type ProducerState struct {
+	ID               int64
+	Epoch            int16
+	LastSequence     int32 // -1 if there is none
+	LastMs           int64
+	CoordinatorEpoch int32
+	// TxnFirst is the first offset of its open transaction, -1 without one.
+	TxnFirst int64
+}
+
+// Producers returns the producers that a partition remembers, by their ids.
+func (l *Log) Producers(p *Partition) []ProducerState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]ProducerState, 0, len(p.producers))
+	for id, s := range p.producers {
+		all = append(all, ProducerState{id, s.epoch, s.lastSequence(), s.lastMs, s.coordinatorEpoch, s.txnFirst})
+	}
+	slices.SortFunc(all, func(a, b ProducerState) int { return cmp.Compare(a.ID, b.ID) })
+	return all
 }

@@ -21,7 +21,7 @@ func (p *Partition) batches(end int64) (*pebble.Iterator, error) {
 // Read appends batches to dst from the one that has the record at offset, whole,
 // or from the next one if that record is gone, as long as they fit into limit
 // bytes. With one, the first comes even if it does not fit. Only what is durable is
-// read: below end, which must be an End of the partition. offset must be from Start
+// read: below end, which must be a Limit of the partition. offset must be from Start
 // to end.
 func (p *Partition) Read(dst []byte, offset, end int64, limit int, one bool) ([]byte, error) {
 	if offset >= end || (limit <= 0 && !one) {

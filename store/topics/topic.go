@@ -50,38 +50,74 @@ type Partition struct {
 	Index int32
 
 	// start is the first offset, end the one behind the last durable record: what
-	// readers see. Written by the committer's goroutine.
-	start, end atomic.Int64
+	// readers see. stable is where readers of committed records stop. aborted is the
+	// offset of the newest marker that aborted records, -1 if there is none. Written
+	// by the committer's goroutine.
+	start, end, stable, aborted atomic.Int64
 
 	// What follows is of the newest append, durable or not, and guarded by Log.mu.
 	next int64
 	// maxTimestamp is the largest timestamp of all records, -1 without one.
 	maxTimestamp int64
 	producers    map[int64]*producer
+	// open are the producers with an open transaction, in order of its first offset.
+	open []*producer
 
-	// mu guards waiting, and makes advancing end and waking one step, so that
-	// nobody begins to wait for what has just come.
+	// mu guards waiting and held, and makes advancing end and waking one step, so
+	// that nobody begins to wait for what has just come.
 	mu      sync.Mutex
 	waiting *waitNode
+	// held is how many bytes have come since stable last moved.
+	held int64
 }
 
 // Start is the first offset that can be read.
 func (p *Partition) Start() int64 { return p.start.Load() }
 
-// End is the offset behind the last record that can be read: the high watermark,
-// and, as long as there are no transactions, the last stable offset.
+// End is the offset behind the last record that can be read: the high watermark.
 func (p *Partition) End() int64 { return p.end.Load() }
+
+// Stable is the last stable offset: all transactions with records before it have
+// ended. Readers of committed records stop there.
+func (p *Partition) Stable() int64 { return p.stable.Load() }
+
+// Limit is where a reader stops: Stable if it reads committed records only, else End.
+func (p *Partition) Limit(committed bool) int64 {
+	if committed {
+		return p.Stable()
+	}
+	return p.End()
+}
+
+// stableNext is the last stable offset after all appends. Guarded by Log.mu.
+func (p *Partition) stableNext() int64 {
+	if len(p.open) > 0 {
+		return p.open[0].txnFirst
+	}
+	return p.next
+}
 
 // LeaderEpoch is the epoch of the partition's leader.
 func (p *Partition) LeaderEpoch() int32 { return leaderEpoch }
 
-// advance makes records up to end readable, bytes more than before.
-func (p *Partition) advance(end int64, bytes int64) {
+// advance makes records up to end readable, bytes more than before, and committed
+// ones up to stable. What stable passes may be less than the bytes that it was held
+// up by, so a reader of committed records can be woken early.
+func (p *Partition) advance(end, stable, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end.Store(end)
+	p.held += bytes
+	committed := int64(0)
+	if p.stable.Swap(stable) != stable {
+		committed, p.held = p.held, 0
+	}
 	for n := p.waiting; n != nil; n = n.next {
-		if n.waiter.missing.Add(-bytes) <= 0 {
+		come := bytes
+		if n.committed {
+			come = committed
+		}
+		if come > 0 && n.waiter.missing.Add(-come) <= 0 {
 			n.waiter.fire()
 		}
 	}

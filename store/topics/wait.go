@@ -17,15 +17,19 @@ type Waiter struct {
 
 // waitNode is a waiter's place in the list of one partition.
 type waitNode struct {
-	waiter     *Waiter
-	partition  *Partition
+	waiter    *Waiter
+	partition *Partition
+	// committed: only records that are committed are waited for.
+	committed  bool
 	prev, next *waitNode
 }
 
-// Seen is a partition and the end that it had when its reader looked.
+// Seen is a partition and the limit that it had when its reader looked.
 type Seen struct {
 	Partition *Partition
-	End       int64
+	Limit     int64
+	// Committed: the reader reads committed records only.
+	Committed bool
 }
 
 // Wait calls wake once, from any goroutine: when bytes more have become readable
@@ -55,13 +59,13 @@ func (w *Waiter) join(n *waitNode, s Seen) bool {
 	p := s.Partition
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.end.Load() != s.End || p.Topic.deleted.Load() {
+	if p.Limit(s.Committed) != s.Limit || p.Topic.deleted.Load() {
 		return false
 	}
 	if p.Topic.log.releasing.Load() {
 		w.fire()
 	}
-	n.waiter, n.partition = w, p
+	n.waiter, n.partition, n.committed = w, p, s.Committed
 	n.next = p.waiting
 	if n.next != nil {
 		n.next.prev = n

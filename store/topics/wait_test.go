@@ -30,7 +30,7 @@ func nobodyWaits(t *testing.T, parts []*Partition) {
 func TestWait(t *testing.T) {
 	seen := func(parts []*Partition) (all []Seen) {
 		for _, p := range parts {
-			all = append(all, Seen{p, p.End()})
+			all = append(all, Seen{Partition: p, Limit: p.End()})
 		}
 		return all
 	}
@@ -52,15 +52,15 @@ func TestWait(t *testing.T) {
 			defer nobodyWaits(t, p)
 			w, woken := start(t, seen(p), 100)
 			defer w.Stop()
-			p[0].advance(1, 60)
+			p[0].advance(1, 1, 60)
 			if woken() {
 				t.Error("woken too early")
 			}
-			p[2].advance(1, 40)
+			p[2].advance(1, 1, 40)
 			if !woken() {
 				t.Error("not woken")
 			}
-			p[1].advance(5, 1000)
+			p[1].advance(5, 5, 1000)
 			woken()
 		})
 	})
@@ -78,7 +78,7 @@ func TestWait(t *testing.T) {
 			if !woken() {
 				t.Error("not woken")
 			}
-			p[0].advance(1, 1000)
+			p[0].advance(1, 1, 1000)
 			woken()
 		})
 	})
@@ -89,7 +89,7 @@ func TestWait(t *testing.T) {
 			w, woken := start(t, seen(p), 1)
 			w.Stop()
 			w.Stop()
-			p[0].advance(1, 1000)
+			p[0].advance(1, 1, 1000)
 			time.Sleep(time.Minute)
 			if woken() {
 				t.Error("woken")
@@ -101,7 +101,7 @@ func TestWait(t *testing.T) {
 			p := bare(3)
 			defer nobodyWaits(t, p)
 			s := seen(p)
-			p[2].advance(1, 1)
+			p[2].advance(1, 1, 1)
 			w, woken := start(t, s, 1)
 			if w != nil {
 				t.Error("waits")

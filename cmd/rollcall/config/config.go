@@ -62,6 +62,11 @@ type Config struct {
 	TimestampAfterMax  time.Duration
 	ProducerExpiration time.Duration
 
+	TransactionTimeoutMax     time.Duration
+	TransactionalIDExpiration time.Duration
+	TransactionAbortInterval  time.Duration
+	TransactionExpireInterval time.Duration
+
 	values map[string]Value
 }
 

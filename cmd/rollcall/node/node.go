@@ -18,6 +18,7 @@ import (
 
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/coordinator"
+	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
 	"github.com/rollcall-mq/rollcall/store"
@@ -52,6 +53,7 @@ type Node struct {
 	store  *store.Store
 	topics *topics.Log
 	router *coordinator.Router
+	txns   *txn.Coordinator
 	kafka  *gateway.Server
 	admin  *admin.Server
 
@@ -217,8 +219,8 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) stop(ctx context.Context) error {
 	defer close(n.stopped)
+	err := n.kafka.Shutdown(ctx) // which chores may have to answer for
 	n.stopChores()
-	err := n.kafka.Shutdown(ctx)
 	n.admin.Shutdown(ctx)
 	n.doing.Wait()
 	return errors.Join(err, n.close())

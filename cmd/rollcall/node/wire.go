@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,6 +13,7 @@ import (
 	"github.com/rollcall-mq/rollcall/coordinator/assignor"
 	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/coordinator/shard"
+	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
 	"github.com/rollcall-mq/rollcall/gateway/admin/rest"
@@ -52,8 +54,16 @@ func (n *Node) open(c *config.Config) (err error) {
 		return fmt.Errorf("reading the topics in %s: %w", c.DataDir, err)
 	}
 	n.router = coordinator.NewRouter(n.shardConfig(c), n.store.Info().Shards, changes)
+	if n.txns, err = txn.New(txn.Config{
+		TimeoutMaxMs:   int32(c.TransactionTimeoutMax.Milliseconds()),
+		IDExpiration:   c.TransactionalIDExpiration,
+		AbortInterval:  c.TransactionAbortInterval,
+		ExpireInterval: c.TransactionExpireInterval,
+	}, n.topics, n.router, nil); err != nil {
+		return fmt.Errorf("reading the transactions in %s: %w", c.DataDir, err)
+	}
 	history := coordinator.History{Retention: c.OffsetsHistoryRetention, Bytes: c.OffsetsHistoryBytes}
-	n.chores = append(n.chores, func(ctx context.Context) {
+	n.chores = append(n.chores, n.txns.Run, func(ctx context.Context) {
 		n.router.TrimHistory(ctx, history, func(shard uint32, err error) {
 			n.log.Error("history not trimmed", zap.Uint32("shard", shard), zap.Error(err))
 		})
@@ -116,6 +126,7 @@ func (n *Node) shardConfig(c *config.Config) shard.Config {
 		},
 		DiskLow:        n.store.DiskLow,
 		Topics:         n.topicID,
+		Transactions:   func(id string, t group.Transaction) group.Outcome { return n.txns.Outcome(id, t) },
 		Listener:       admin.NewGroups(n.metrics, n.log, n.store.Info().Shards),
 		CommitTimeout:  group.Time(c.OffsetsCommitTimeout.Milliseconds()),
 		ExpireInterval: group.Time(c.OffsetsRetentionCheck.Milliseconds()),
@@ -146,14 +157,15 @@ func (n *Node) wire(c *config.Config) (err error) {
 			FetchSessionsMax: c.FetchSessionsMax,
 			Effective:        c.Set(),
 		},
-		Log: n.topics, Auth: auth, Cluster: cluster, DiskLow: n.store.DiskLow,
+		Log: n.topics, Txns: n.txns, Auth: auth, Cluster: cluster, DiskLow: n.store.DiskLow,
 	}
+	txnHandlers := &api.TxnHandlers{Handlers: handlers, Txns: n.txns, Log: n.topics, DiskLow: n.store.DiskLow}
 	names := make([]string, len(n.listeners))
 	for i, l := range n.listeners {
 		names[i] = l.name
 	}
 	connections := n.metrics.Connections(names...)
-	table := api.NewTable(cluster, append(handlers.Entries(), topicHandlers.Entries()...)...)
+	table := api.NewTable(cluster, slices.Concat(handlers.Entries(), topicHandlers.Entries(), txnHandlers.Entries())...)
 	n.admin.HandleREST(rest.New(rest.Config{
 		Version: n.opts.Version, Groups: n.router, Kafka: table, History: n.router, Settings: settings(c),
 		Producers: n.producers, Snapshots: n.snapshots, ProducerRetention: c.ProducerSnapshotsRetention,
