@@ -311,3 +311,50 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		}
 	})
 }
+
+// TestHalfOpenConnections: clients whose machines are gone say nothing, not even that
+// they have left. What they hold is given back in time, whether they were silent, in
+// the middle of a request, waiting for an answer, or not reading it, and nobody else
+// notices. In a bubble.
+func TestHalfOpenConnections(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, s *site) {
+		const each = 50
+		for range each {
+			s.dialPipe(t)
+			s.dialPipe(t).send(commit(1, 100_000)[:50_000])
+			s.dialPipe(t).send(joinGroup(1))
+			s.dialPipe(t).send(heartbeat(1, 0))
+		}
+		alive := s.dialPipe(t)
+		ask := func() {
+			elapses(t, 0, 0, func() {
+				alive.send(heartbeat(1, 0))
+				alive.expect(1)
+			})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n, bytes := s.Connections(), s.QueuedBytes(); n != 4*each+1 || bytes < each*30_000 {
+			t.Errorf("%d connections hold %d bytes", n, bytes)
+		}
+		ask()
+		time.Sleep(2 * time.Minute)
+		for range each { // the group's timeout has come
+			s.desk.next(t).Done()
+		}
+		ask()
+		time.Sleep(9 * time.Minute)
+		synctest.Wait()
+		ask()
+		if n, bytes := s.Connections(), s.QueuedBytes(); n != 1 || bytes != 0 {
+			t.Errorf("%d connections are left, which hold %d bytes", n, bytes)
+		}
+		reasons := map[CloseReason]int{}
+		for range 4 * each {
+			reasons[s.closings.next(t)]++
+		}
+		if reasons[ReasonIdle] != each || reasons[ReasonSlowRequest] != each || reasons[ReasonSlowReader] != 2*each {
+			t.Errorf("closed because of %v", reasons)
+		}
+	})
+}
