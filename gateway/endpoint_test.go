@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,4 +210,25 @@ func BenchmarkCodeOfOffsetCommit(b *testing.B) {
 			b.Fatal("a code")
 		}
 	}
+}
+
+// FuzzParseEndpoints reads anything as a list of listeners. What is read is written in
+// a form that is read as the same.
+func FuzzParseEndpoints(f *testing.F) {
+	f.Add("PLAINTEXT://127.0.0.1:9092, other://[::1]:0")
+	f.Add("A://:1,B://h:65536")
+	f.Fuzz(func(t *testing.T, list string) {
+		endpoints, err := ParseEndpoints(list)
+		if err != nil {
+			return
+		}
+		var texts []string
+		for _, e := range endpoints {
+			texts = append(texts, e.String())
+		}
+		again, err := ParseEndpoints(strings.Join(texts, ","))
+		if err != nil || !slices.Equal(again, endpoints) {
+			t.Errorf("%q is read as %+v, which is read as %+v, %v", list, endpoints, again, err)
+		}
+	})
 }

@@ -89,3 +89,23 @@ func FuzzKeys(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParse reads anything as what the Pebble of the groups has: keys and values are
+// refused, or made of what is read again, byte for byte.
+func FuzzParse(f *testing.F) {
+	f.Add(logKey(49, 1<<40))
+	f.Add(metaValue(7))
+	f.Add(batchHead{count: 3, before: 1000}.appendTo(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n, err := parseMeta(b); err == nil && !bytes.Equal(metaValue(n), b) {
+			t.Errorf("number %x is read as %d", b, n)
+		}
+		if h, records, err := parseBatch(b); err == nil && !bytes.Equal(append(h.appendTo(nil), records...), b) {
+			t.Errorf("batch %x is read as %+v, %x", b, h, records)
+		}
+		first, err := logKeyFirst(b)
+		if shard, ok := shardOf(b, logSpace); err == nil && ok && !bytes.Equal(logKey(shard, first), b) {
+			t.Errorf("key %x is read as %d of shard %d", b, first, shard)
+		}
+	})
+}

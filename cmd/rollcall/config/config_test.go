@@ -227,3 +227,38 @@ func FuzzDistance(f *testing.F) {
 		}
 	})
 }
+
+// FuzzLoad reads anything as a configuration file: it is refused with lines that say
+// what is wrong, or every key has a value that is accepted again.
+func FuzzLoad(f *testing.F) {
+	f.Add("store.sync: false\nlisteners: [PLAINTEXT://127.0.0.1:9092]\n")
+	f.Add("group.max.size: 1e3\n? [a]\n: b\n")
+	f.Add("&a [*a]: *a")
+	file := filepath.Join(f.TempDir(), "rollcall.yaml")
+	f.Fuzz(func(t *testing.T, content string) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := Load(Input{File: file})
+		if err != nil {
+			if err.Error() == "" {
+				t.Error("refused without a reason")
+			}
+			return
+		}
+		flags := map[string]Flag{}
+		for _, v := range c.Effective() {
+			flags[v.Key.Name] = Flag{Name: v.Key.Name, Value: v.Text}
+		}
+		again, _, err := Load(Input{Flags: flags})
+		if err != nil {
+			t.Errorf("what was accepted is refused: %v", err)
+			return
+		}
+		for i, v := range again.Effective() {
+			if want := c.Effective()[i]; v.Text != want.Text {
+				t.Errorf("%s is %q, and then %q", v.Key.Name, want.Text, v.Text)
+			}
+		}
+	})
+}
