@@ -210,6 +210,24 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
+// MustFail waits until the process ends by itself, which must be with an error, and
+// returns what it has logged.
+func (s *Server) MustFail(within time.Duration) string {
+	s.t.Helper()
+	select {
+	case err := <-s.exited:
+		if err == nil {
+			s.t.Errorf("the server ended without an error\n%s", s.log.String())
+		}
+	case <-time.After(within):
+		s.t.Errorf("the server goes on\n%s", s.log.String())
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+	}
+	s.cmd = nil
+	return s.log.String()
+}
+
 // Stop ends the process with SIGTERM and checks that it exits with 0 within 5 s.
 func (s *Server) Stop() {
 	s.t.Helper()

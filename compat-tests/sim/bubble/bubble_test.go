@@ -34,14 +34,14 @@ func TestServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, seed, out)
 				w.live(seed)
-				if err := w.h.Check(); err != nil {
+				if err := w.History.Check(); err != nil {
 					w.save(seed, out)
 					t.Errorf("%v\nagain, though it need not come again: go test ./sim/bubble -run TestServer -first %d -seeds 1", err, seed)
 				}
-				commits += w.h.Commits()
+				commits += w.History.Commits()
 				crashes += w.crashes
 				stops += w.stops
-				claims += len(w.h.Claims)
+				claims += len(w.History.Claims)
 			})
 		})
 		if t.Failed() {
@@ -58,70 +58,52 @@ func TestServer(t *testing.T) {
 func (w *world) live(seed uint64) {
 	groups := []string{"group-0", "group-1", "simple-0"}
 	for i, g := range groups[:2] {
-		w.spawn(seed, func(e actor.World) { actor.Admin(e, "admin of "+g, g, 5) })
+		w.Spawn(seed, func(e actor.World) { actor.Admin(e, "admin of "+g, g, 5) })
 		for j := range 3 {
 			var instance *string
 			if i == 1 && j == 0 {
 				instance = new(string)
 				*instance = actor.Static
 			}
-			w.spawn(seed, func(e actor.World) { actor.Consumer(e, fmt.Sprintf("member %d of %s", j, g), g, instance) })
+			w.Spawn(seed, func(e actor.World) { actor.Consumer(e, fmt.Sprintf("member %d of %s", j, g), g, instance) })
 		}
 	}
-	w.spawn(seed, func(e actor.World) { actor.Admin(e, "admin of simple-0", groups[2], 30) })
+	w.Spawn(seed, func(e actor.World) { actor.Admin(e, "admin of simple-0", groups[2], 30) })
 	for i := range 2 {
-		w.spawn(seed, func(e actor.World) { actor.Writer(e, fmt.Sprint("writer ", i), groups[2]) })
-	}
-	audit := func(why string) {
-		for _, g := range groups {
-			w.spawn(seed, func(e actor.World) { actor.Audit(e, "audit "+why, g) })
-		}
+		w.Spawn(seed, func(e actor.World) { actor.Writer(e, fmt.Sprint("writer ", i), groups[2]) })
 	}
 	for began := time.Now(); time.Since(began) < duration; {
 		<-time.After(time.Duration(w.rnd.IntN(4000)) * time.Millisecond)
 		was := w.crashes + w.stops
 		if w.trouble(); w.crashes+w.stops > was {
-			audit(fmt.Sprint("after crash ", w.crashes))
+			w.Audit(seed, fmt.Sprint("after crash ", w.crashes), groups)
 		}
 	}
-	w.settle(audit)
+	w.settle(seed, groups)
 }
 
 // settle ends the clients and looks at what is left: everything is answered, and what
 // was committed is there, also after a last crash.
-func (w *world) settle(audit func(string)) {
+func (w *world) settle(seed uint64, groups []string) {
 	w.crash(0) // on a disk in good order from now on
 	<-time.After(time.Minute)
-	close(w.quit)
-	w.over.Store(true)
-	w.actors.Wait()
+	w.Over()
 	<-time.After(settling)
 	synctest.Wait()
-	for _, c := range w.life.conns {
-		for _, x := range c.Unanswered() {
-			if !c.IsClosed() {
-				w.h.Problem("%v was never answered", x)
-			}
-		}
-	}
-	w.over.Store(false)
-	w.quit = make(chan struct{})
-	audit("at the end")
-	w.actors.Wait()
+	w.Unanswered()
+	w.Last(seed, "at the end", groups)
 	w.crash(0)
-	audit("after the last crash")
-	w.actors.Wait()
-	l := w.down()
-	if err := w.end(l); err != nil {
-		w.h.Problem("stop: %v", err)
+	w.Last(seed, "after the last crash", groups)
+	w.Cut()
+	if err := w.end(w.life); err != nil {
+		w.History.Problem("stop: %v", err)
 	}
-	w.leave(l)
 }
 
 // save keeps what was seen and what the node had to say.
 func (w *world) save(seed uint64, out *output) {
 	base := filepath.Join(os.TempDir(), fmt.Sprintf("bubble-%d", seed))
-	if err := w.h.Save(base + ".history"); err != nil {
+	if err := w.History.Save(base + ".history"); err != nil {
 		w.t.Log(err)
 	}
 	if err := os.WriteFile(base+".log", out.Bytes(), 0o644); err != nil {

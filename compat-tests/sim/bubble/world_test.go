@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,31 +18,22 @@ import (
 
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/node"
-	"github.com/rollcall-mq/rollcall/compat-tests/sim/actor"
-	"github.com/rollcall-mq/rollcall/compat-tests/sim/history"
 	"github.com/rollcall-mq/rollcall/compat-tests/sim/wire"
-	"github.com/rollcall-mq/rollcall/coordinator/group"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/memnet"
 )
 
 // world is a node with its clients and what happens to them.
 type world struct {
+	*wire.Site
 	t   *testing.T
-	h   *history.History
 	rnd *rand.Rand // of the faults
 	log *zap.Logger
+	// life is the node as it runs.
+	life *life
 
 	// trims: the node trims its history all the time, and its disk is fast.
 	trims bool
-
-	over   atomic.Bool
-	quit   chan struct{} // closed when it is over
-	actors sync.WaitGroup
-	names  uint64 // of actors
-
-	mu   sync.Mutex
-	life *life // nil while the node is down
 
 	crashes, stops int
 }
@@ -54,9 +44,6 @@ type life struct {
 	node    *node.Node
 	failed  <-chan error
 	network *memnet.Listener
-
-	mu    sync.Mutex
-	conns []*wire.Conn
 }
 
 // output takes the log, for the case that a check fails.
@@ -77,10 +64,7 @@ func (o *output) Sync() error { return nil }
 
 // newWorld makes a world whose node runs. In a bubble.
 func newWorld(t *testing.T, seed uint64, out *output) *world {
-	w := &world{
-		t: t, h: &history.History{}, rnd: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
-		trims: seed%3 == 0,
-	}
+	w := &world{Site: wire.NewSite(), t: t, rnd: rand.New(rand.NewPCG(seed, 1)), trims: seed%3 == 0}
 	encoding := zap.NewDevelopmentEncoderConfig()
 	w.log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), out, zapcore.InfoLevel))
 	w.start(vfs.NewCrashableMem())
@@ -116,9 +100,8 @@ func (w *world) start(mem *vfs.MemFS) {
 		w.t.Fatalf("start: %v", err)
 	}
 	l.failed = l.node.Run()
-	w.mu.Lock()
 	w.life = l
-	w.mu.Unlock()
+	w.Up(l.network.Dial)
 }
 
 // createTopics makes the topics that groups are about, which offsets are committed for
@@ -145,38 +128,13 @@ func (w *world) createTopics() {
 	}
 }
 
-// down ends the connections, so that nothing more is seen of this life, and returns it.
-func (w *world) down() *life {
-	w.mu.Lock()
-	l := w.life
-	w.life = nil
-	w.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.conns {
-		c.Close()
-		c.Ended()
-	}
-	return l
-}
-
-// leave notes that nothing will come of what has no answer.
-func (w *world) leave(l *life) {
-	for _, c := range l.conns {
-		for _, x := range c.Unanswered() {
-			if x.Op != nil && x.Op.Open() {
-				w.h.Leave(x.Op)
-			}
-		}
-	}
-}
-
 // crash cuts the power: what was synced is on the disk, and so much of the rest. What
 // clients have been told by then, they have been told.
 func (w *world) crash(unsyncedPercent int) {
-	l := w.down()
+	conns := w.Cut()
+	l := w.life
 	left := l.disk.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsyncedPercent, RNG: w.rnd})
-	w.leave(l)
+	w.Leave(conns)
 	w.crashes++
 	l.disk.dead.Store(true)
 	w.end(l)
@@ -185,17 +143,15 @@ func (w *world) crash(unsyncedPercent int) {
 
 // stop stops the node in good order and starts it again.
 func (w *world) stop() {
-	w.mu.Lock()
+	conns := w.Down()
 	l := w.life
-	w.life = nil
-	w.mu.Unlock()
 	if err := w.end(l); err != nil && !l.disk.full.Load() {
-		w.h.Problem("stop: %v", err)
+		w.History.Problem("stop: %v", err)
 	}
-	for _, c := range l.conns {
+	for _, c := range conns {
 		c.Ended()
 	}
-	w.leave(l)
+	w.Leave(conns)
 	w.stops++
 	w.start(l.disk.mem)
 }
@@ -217,7 +173,7 @@ func (w *world) trouble() {
 	case err := <-l.failed:
 		w.log.Info("the node failed", zap.Error(err))
 		if !l.disk.full.Load() {
-			w.h.Problem("the node failed: %v", err)
+			w.History.Problem("the node failed: %v", err)
 		}
 		w.crash(w.rnd.IntN(101))
 		return
@@ -239,90 +195,6 @@ func (w *world) trouble() {
 	case p < 83:
 		l.disk.full.Store(true)
 	default:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if len(l.conns) > 0 {
-			l.conns[w.rnd.IntN(len(l.conns))].Close()
-		}
-	}
-}
-
-// spawn starts an actor.
-func (w *world) spawn(seed uint64, live func(actor.World)) {
-	w.names++
-	e := &env{w: w, rnd: rand.New(rand.NewPCG(seed, 1+w.names))}
-	w.actors.Go(func() { live(e) })
-}
-
-// env is the world as one actor sees it.
-type env struct {
-	w   *world
-	rnd *rand.Rand
-}
-
-var _ actor.World = (*env)(nil)
-
-// Rand implements [actor.World].
-func (e *env) Rand() *rand.Rand { return e.rnd }
-
-// Over implements [actor.World].
-func (e *env) Over() bool { return e.w.over.Load() }
-
-// History implements [actor.World].
-func (e *env) History() *history.History { return e.w.h }
-
-// Sleep implements [actor.World].
-func (e *env) Sleep(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-e.w.quit:
-	}
-}
-
-// Dial implements [actor.World].
-func (e *env) Dial() actor.Conn {
-	e.w.mu.Lock()
-	l := e.w.life
-	e.w.mu.Unlock()
-	if l == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	nc, err := l.network.Dial(ctx)
-	if err != nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e.w.mu.Lock()
-	defer e.w.mu.Unlock()
-	if e.w.life != l { // It has ended meanwhile.
-		nc.Close()
-		return nil
-	}
-	c := wire.New(nc, e.rnd, e.w.h)
-	l.conns = append(l.conns, c)
-	return &conn{c, e.w, e.rnd}
-}
-
-// conn is a connection whose actor thinks for a moment before it sends, and that is
-// left open when all is over, to see that everything is answered.
-type conn struct {
-	*wire.Conn
-	w   *world
-	rnd *rand.Rand
-}
-
-// Send implements [actor.Conn].
-func (c *conn) Send(id string, ev group.Event, op *history.Op) actor.Call {
-	<-time.After(time.Duration(c.rnd.IntN(2000)) * time.Microsecond)
-	return c.Conn.Send(id, ev, op)
-}
-
-// Close implements [actor.Conn].
-func (c *conn) Close() {
-	if !c.w.over.Load() {
-		c.Conn.Close()
+		w.Break(w.rnd)
 	}
 }

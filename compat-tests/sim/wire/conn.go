@@ -28,6 +28,8 @@ type Conn struct {
 	nc  net.Conn
 	rnd *rand.Rand
 	h   *history.History
+	// quit is closed when nobody waits for answers any more.
+	quit <-chan struct{}
 
 	mu sync.Mutex
 	// sent are the requests without an answer, in order.
@@ -50,9 +52,10 @@ type Call struct {
 
 var _ actor.Conn = (*Conn)(nil)
 
-// New returns a connection whose requests have versions that rnd chooses.
-func New(nc net.Conn, rnd *rand.Rand, h *history.History) *Conn {
-	c := &Conn{nc: nc, rnd: rnd, h: h, ended: make(chan struct{})}
+// New returns a connection whose requests have versions that rnd chooses. When quit is
+// closed nobody waits for answers any more.
+func New(nc net.Conn, rnd *rand.Rand, h *history.History, quit <-chan struct{}) *Conn {
+	c := &Conn{nc: nc, rnd: rnd, h: h, quit: quit, ended: make(chan struct{})}
 	go c.read()
 	return c
 }
@@ -164,6 +167,7 @@ func (x *Call) Wait(atMost time.Duration) (group.Reply, bool) {
 	case <-x.done:
 		return x.reply, true
 	case <-x.conn.ended:
+	case <-x.conn.quit:
 	case <-timer.C:
 	}
 	select {
