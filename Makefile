@@ -80,9 +80,9 @@ sim: ## exact simulations with faults: SEED, or N of them from SEED on
 	cd $(COMPAT) && $(GO) run ./sim -seed $(SEED) -n $(N)
 
 .PHONY: nightly
-nightly: ## the simulations for some minutes: 3000 exact runs, 300 of the whole server
+nightly: ## the simulations for longer: 3000 exact runs, 300 of the whole server, a week of it
 	$(MAKE) sim N=3000
-	cd $(COMPAT) && $(GO) test -count=1 -timeout 60m ./sim/bubble -v -run TestServer -seeds 300
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 60m ./sim/bubble -v -seeds 300 -soak
 
 .PHONY: oracle
 oracle: ## ask Apache Kafka again what it answers in compat-tests/oracle/testdata

@@ -301,6 +301,9 @@ func (c *coroutine) wakeAfter(d time.Duration) {
 // Rand implements [actor.World].
 func (c *coroutine) Rand() *rand.Rand { return c.rnd }
 
+// Pace implements [actor.World].
+func (c *coroutine) Pace() int { return 1 }
+
 // Over implements [actor.World].
 func (c *coroutine) Over() bool { return c.w.over }
 

@@ -20,6 +20,8 @@ type World interface {
 	Rand() *rand.Rand
 	// Sleep waits.
 	Sleep(d time.Duration)
+	// Pace is how many times slower than usual the actor lives.
+	Pace() int
 	// Over tells the actor to end. From then on nothing else waits long.
 	Over() bool
 	// Dial connects to the coordinator; nil if nobody listens.
@@ -99,7 +101,7 @@ func (c *client) hangUp() {
 
 // nap sleeps for some milliseconds.
 func (c *client) nap(least, most int) {
-	c.Sleep(time.Duration(least+c.Rand().IntN(most-least+1)) * time.Millisecond)
+	c.Sleep(time.Duration((least+c.Rand().IntN(most-least+1))*c.Pace()) * time.Millisecond)
 }
 
 // chance is true n times in a hundred.
@@ -258,6 +260,16 @@ func Writer(w World, name, groupID string) {
 			c.hangUp()
 		}
 		c.nap(1, 800)
+	}
+	c.hangUp()
+}
+
+// Visitor commits a few times for a group that nobody else knows, and never comes back.
+func Visitor(w World, name, groupID string) {
+	c := &client{World: w, name: name, group: groupID}
+	for range 3 {
+		c.burst(nil, Slots)
+		c.nap(100, 1000)
 	}
 	c.hangUp()
 }

@@ -30,7 +30,7 @@ type member struct {
 // instance id.
 func Consumer(w World, name, groupID string, instance *string) {
 	m := &member{client: client{World: w, name: name, group: groupID}, instance: instance}
-	m.session = int32(6000 + w.Rand().IntN(6000))
+	m.session = int32((6000 + w.Rand().IntN(6000)) * w.Pace())
 	m.nap(0, 5000)
 	for !w.Over() {
 		if m.join() && m.sync() {
@@ -44,9 +44,9 @@ func Consumer(w World, name, groupID string, instance *string) {
 // for less than the rebalance may take.
 func (m *member) joinPatience() time.Duration {
 	if m.chance(5) {
-		return 3 * time.Second
+		return time.Duration(m.Pace()) * 3 * time.Second
 	}
-	return 30 * time.Second
+	return time.Duration(m.Pace()) * 30 * time.Second
 }
 
 // join asks to take part in the next generation, and tells whether it does.
@@ -59,7 +59,7 @@ func (m *member) join() bool {
 	}
 	r, ok := m.do(&group.Join{
 		MemberID: m.id, InstanceID: m.instance, RequireMemberID: m.chance(80),
-		SessionTimeout: m.session, RebalanceTimeout: m.session + 4000,
+		SessionTimeout: m.session, RebalanceTimeout: m.session + int32(4000*m.Pace()),
 		ProtocolType: "consumer", Protocols: []group.Protocol{{Name: "range", Metadata: []byte(metadata)}},
 	}, nil, m.joinPatience())
 	if !ok {

@@ -32,7 +32,13 @@ func TestServer(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			out := &output{}
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, seed, out)
+				// Every third node trims its history all the time.
+				settings := map[string]string{"offsets.retention.check.interval.ms": "20000"}
+				trims := seed%3 == 0
+				if trims {
+					settings["offsets.history.retention.ms"] = "30000"
+				}
+				w := newWorld(t, seed, out.logger(), trims, settings)
 				w.live(seed)
 				if err := w.History.Check(); err != nil {
 					w.save(seed, out)

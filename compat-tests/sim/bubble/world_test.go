@@ -32,8 +32,9 @@ type world struct {
 	// life is the node as it runs.
 	life *life
 
-	// trims: the node trims its history all the time, and its disk is fast.
-	trims bool
+	// fast: the disk takes no time.
+	fast     bool
+	settings map[string]string
 
 	crashes, stops int
 }
@@ -62,11 +63,15 @@ func (o *output) Write(p []byte) (int, error) {
 // Sync implements [zapcore.WriteSyncer].
 func (o *output) Sync() error { return nil }
 
-// newWorld makes a world whose node runs. In a bubble.
-func newWorld(t *testing.T, seed uint64, out *output) *world {
-	w := &world{Site: wire.NewSite(), t: t, rnd: rand.New(rand.NewPCG(seed, 1)), trims: seed%3 == 0}
-	encoding := zap.NewDevelopmentEncoderConfig()
-	w.log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), out, zapcore.InfoLevel))
+// logger returns a logger that writes to the output.
+func (o *output) logger() *zap.Logger {
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), o, zapcore.InfoLevel))
+}
+
+// newWorld makes a world whose node runs, with these settings on top of those that all
+// have. In a bubble.
+func newWorld(t *testing.T, seed uint64, log *zap.Logger, fast bool, settings map[string]string) *world {
+	w := &world{Site: wire.NewSite(), t: t, rnd: rand.New(rand.NewPCG(seed, 1)), log: log, fast: fast, settings: settings}
 	w.start(vfs.NewCrashableMem())
 	w.createTopics()
 	return w
@@ -74,23 +79,22 @@ func newWorld(t *testing.T, seed uint64, out *output) *world {
 
 // start starts the node on what is on a disk.
 func (w *world) start(mem *vfs.MemFS) {
-	retention := 7 * 24 * time.Hour
-	if w.trims {
-		retention = 30 * time.Second
-	}
 	flags := map[string]config.Flag{}
-	for key, value := range map[string]string{
-		"admin.listen": "", "data.dir": "data", "offsets.topic.num.partitions": "3", "group.initial.rebalance.delay.ms": "1000",
-		"offsets.retention.check.interval.ms": "20000", "offsets.history.retention.ms": fmt.Sprint(retention.Milliseconds()), "store.min.free.bytes": fmt.Sprint(minFree),
-	} {
-		flags[key] = config.Flag{Name: key, Value: value}
+	set := func(key, value string) { flags[key] = config.Flag{Name: key, Value: value} }
+	set("admin.listen", "")
+	set("data.dir", "data")
+	set("offsets.topic.num.partitions", "3")
+	set("group.initial.rebalance.delay.ms", "1000")
+	set("store.min.free.bytes", fmt.Sprint(minFree))
+	for key, value := range w.settings {
+		set(key, value)
 	}
 	c, _, err := config.Load(config.Input{Flags: flags})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	l := &life{disk: newDisk(mem), network: memnet.Listen()}
-	if w.trims {
+	if w.fast {
 		close(l.disk.atOnce)
 	}
 	if l.node, err = node.Start(context.Background(), node.Options{
@@ -158,7 +162,7 @@ func (w *world) stop() {
 
 // end ends a node; a disk that fails makes that an error.
 func (w *world) end(l *life) error {
-	if !w.trims {
+	if !w.fast {
 		close(l.disk.atOnce)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -110,6 +110,8 @@ type History struct {
 	Leads    []Lead
 	Resets   []*Reset
 	Problems []string
+	// Off keeps nothing, for runs that are about something else.
+	Off bool
 	// Undecided counts the groups that [History.Check] could judge partition by
 	// partition only.
 	Undecided int
@@ -138,7 +140,9 @@ func (h *History) Begin(o Op) *Op {
 			o.Offsets[i].Offset = o.Begin
 		}
 	}
-	h.Ops = append(h.Ops, &o)
+	if !h.Off {
+		h.Ops = append(h.Ops, &o)
+	}
 	return &o
 }
 
@@ -170,7 +174,9 @@ func (h *History) Refuse(o *Op) {
 func (h *History) Claim(c Claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c.At = h.tick()
+	if c.At = h.tick(); h.Off {
+		return
+	}
 	h.Claims = append(h.Claims, c)
 }
 
@@ -187,7 +193,9 @@ func (h *History) Lead(l Lead) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slices.Sort(l.Members)
-	l.At = h.tick()
+	if l.At = h.tick(); h.Off {
+		return
+	}
 	h.Leads = append(h.Leads, l)
 }
 
@@ -196,7 +204,9 @@ func (h *History) Reset(group string) *Reset {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := &Reset{Group: group, From: h.tick(), To: Never}
-	h.Resets = append(h.Resets, r)
+	if !h.Off {
+		h.Resets = append(h.Resets, r)
+	}
 	return r
 }
 

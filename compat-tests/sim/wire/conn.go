@@ -92,6 +92,9 @@ func (c *Conn) IsClosed() bool {
 	}
 }
 
+// Idle tells whether the connection has ended with nothing left to answer.
+func (c *Conn) Idle() bool { return c.IsClosed() && len(c.Unanswered()) == 0 }
+
 // Unanswered returns the requests without an answer.
 func (c *Conn) Unanswered() []*Call {
 	c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,8 @@ import (
 type Site struct {
 	// History is what they write down.
 	History history.History
+	// Pace is how many times slower than usual they live, 1 unless it is changed.
+	Pace int
 
 	over   atomic.Bool
 	quit   chan struct{} // closed when it is over
@@ -32,7 +35,7 @@ type Site struct {
 }
 
 // NewSite returns a site without actors.
-func NewSite() *Site { return &Site{quit: make(chan struct{})} }
+func NewSite() *Site { return &Site{Pace: 1, quit: make(chan struct{})} }
 
 // Up says how the server that has started can be reached.
 func (s *Site) Up(dial func(context.Context) (net.Conn, error)) {
@@ -131,6 +134,9 @@ var _ actor.World = (*env)(nil)
 // Rand implements [actor.World].
 func (e *env) Rand() *rand.Rand { return e.rnd }
 
+// Pace implements [actor.World].
+func (e *env) Pace() int { return e.s.Pace }
+
 // Over implements [actor.World].
 func (e *env) Over() bool { return e.s.over.Load() }
 
@@ -161,6 +167,7 @@ func (e *env) Dial() actor.Conn {
 	if err != nil {
 		return nil
 	}
+	s.conns = slices.DeleteFunc(s.conns, (*Conn).Idle)
 	c := &conn{New(nc, e.rnd, &s.History, s.quit), e}
 	s.conns = append(s.conns, c.Conn)
 	return c
