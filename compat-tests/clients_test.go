@@ -85,13 +85,19 @@ func TestClientTransactions(t *testing.T) {
 			need(t, c.name)
 			g := newRounds(t, srv, c, c.strategies[0])
 			g.committed = true
-			id := unique(t, "txn")
+			transaction := event.Config{Compression: "none", Idempotent: true, Transactional: unique(t, "txn")}
 			g.round(func() {
-				g.produce(100, event.Config{Compression: "none", Idempotent: true, Transactional: id})
+				g.produce(100, transaction)
 				if c.name != "kcat" { // which cannot be told to abort
-					g.write(100, event.Config{Compression: "none", Idempotent: true, Transactional: id, Abort: true})
+					abort := transaction
+					abort.Abort = true
+					if c.name == "platformatic" { // which fences itself, see exceptions
+						abort.Transactional += "-2"
+						transaction.Transactional += "-3"
+					}
+					g.write(100, abort)
 				}
-				g.produce(100, event.Config{Compression: "none", Idempotent: true, Transactional: id})
+				g.produce(100, transaction)
 			})
 			record(t, c.name, g.version(), "transactions, read_committed", "committed and aborted")
 		})

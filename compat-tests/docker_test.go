@@ -44,6 +44,7 @@ func freePort(t *testing.T) int {
 // container was stopped and started.
 func TestImage(t *testing.T) {
 	needDocker(t)
+	t.Parallel()
 	dir := t.TempDir()
 	if err := rig.ImageContext(dir); err != nil {
 		t.Fatal(err)
@@ -107,6 +108,7 @@ func TestImage(t *testing.T) {
 // the port.
 func TestCompose(t *testing.T) {
 	needDocker(t)
+	t.Parallel()
 	compose := []string{"docker", "compose"}
 	if exec.Command("docker", "compose", "version").Run() != nil {
 		if _, err := exec.LookPath("docker-compose"); err != nil {

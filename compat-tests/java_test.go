@@ -11,6 +11,7 @@ import (
 // that looks at transactions.
 func TestJavaClients(t *testing.T) {
 	needKafka(t)
+	t.Parallel()
 	srv, jvm := rig.Start(t), rig.StartJVM(t)
 	run := func(t *testing.T, class string, args ...string) {
 		t.Helper()

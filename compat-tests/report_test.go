@@ -72,6 +72,7 @@ var exceptions = []exception{
 	{"Apache Kafka verifiable-producer", "transactions", "it has none; the transactional producer of the same library is run by itself"},
 	{"kafkajs", "zstd", "it has no codec for it, and its plugin does not compile with Node 20"},
 	{"@platformatic/kafka", "zstd", "it needs Node 22.15"},
+	{"@platformatic/kafka", "a second process with the same transactional id", "it asks to go on with producer id 0 instead of none, and is fenced; by Apache Kafka, too"},
 	{"Confluent Schema Registry, Karapace", "the whole program, `TestRegistryContainers`", "runs where their images are; they are in no package registry. Their groups and their start are played by members of the tests"},
 	{"every client", "`group.protocol=consumer`, share groups and streams groups", "Rollcall has classic groups"},
 }
@@ -92,8 +93,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// checkDocumentation compares a run of everything with the documentation, which
-// -update makes from it. A run of some tests can only add to it.
+// checkDocumentation prints how a run of everything differs from the documentation, which
+// -update makes from it. A run of some tests can only add to it. What a machine can install
+// differs, so that alone does not fail a run: the tests themselves do.
 func checkDocumentation() error {
 	only := flag.Lookup("test.run").Value.String() + flag.Lookup("test.skip").Value.String()
 	everything := only == "" && *real && *rdkafka && *full
@@ -121,16 +123,16 @@ func checkDocumentation() error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		switch row, was := rows[key], there[key]; was {
-		case "":
-			return fmt.Errorf("%s does not have this row; make it with `make compat UPDATE=-update`:\n%s", documentation, row)
 		case row:
+		case "":
+			fmt.Printf("not in %s, which make compat UPDATE=-update writes: %s", documentation, row)
 		default:
 			fmt.Printf("another version than in %s: %s", documentation, row)
 		}
 		delete(there, key)
 	}
 	for _, row := range slices.Sorted(maps.Values(there)) {
-		fmt.Printf("in %s, but not run: %s", documentation, row)
+		fmt.Printf("in %s, but not shown: %s", documentation, row)
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func documentOf(rows []string) string {
 	b.WriteString(`# Compatibility
 
 What has run against Rollcall, by name and version. Each row was written by a test that passed: ` + "`make compat`" + ` runs
-them and fails if it shows something that is not here. After a change:
+them and ends with what it has shown that is not here, and the reverse. After a change:
 
 ` + "```" + `
 make compat UPDATE=-update

@@ -34,6 +34,7 @@ type kafkaTool struct {
 // TestKafkaTools: what administrators type with the tools of Kafka.
 func TestKafkaTools(t *testing.T) {
 	needKafka(t)
+	t.Parallel()
 	srv, jvm := rig.Start(t), rig.StartJVM(t)
 	for _, tool := range []struct {
 		name string

@@ -171,5 +171,5 @@ try {
 } catch (err) {
   emit('error', { text: String(err) })
   console.error(err)
-  process.exitCode = 1
+  process.exit(1) // connections would keep it
 }
