@@ -15,7 +15,7 @@ import (
 // takes milliseconds, and that of all partitions together, which can take for ever if
 // many commits were under way at a time.
 const (
-	slotTimeout  = 30 * time.Second
+	slotTimeout  = 5 * time.Minute
 	groupTimeout = time.Second
 )
 
