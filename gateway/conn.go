@@ -42,7 +42,10 @@ type conn struct {
 	wakes  chan struct{}
 	wakeFn func() // c.wake, made once
 	killed atomic.Uint32
-	timer  *time.Timer // of awaitHead
+	// timer calls tick; armed: it will. A timer that is left alone costs less than one
+	// that is set and stopped for every request.
+	timer *time.Timer
+	armed atomic.Bool
 
 	// holding: the last request of the queue may be held for long.
 	holding bool
@@ -247,34 +250,47 @@ func (c *conn) awaitHead() (CloseReason, error) {
 
 // park waits for a wake-up. With patience it gives up after headPatience and returns
 // true if the reply is not ready even then.
-func (c *conn) park(patience bool) bool {
-	var timeout <-chan time.Time
-	if patience {
-		if c.timer == nil {
-			c.timer = time.NewTimer(headPatience)
-		} else {
-			c.timer.Reset(headPatience)
+func (c *conn) park(patience bool) (expired bool) {
+	began := c.now
+	for {
+		c.state.Store(stateParked)
+		// A connection in line for the budget has an empty queue, and looks for itself.
+		if c.queue.ready() || c.killed.Load() != 0 {
+			break
 		}
-		timeout = c.timer.C
-	}
-	c.state.Store(stateParked)
-	// A connection in line for the budget has an empty queue, and looks for itself.
-	if c.queue.ready() || c.killed.Load() != 0 {
-		c.state.Store(stateRunning)
-		return false
-	}
-	expired := false
-	select {
-	case <-c.wakes:
-	case <-timeout:
-		expired = !c.queue.ready()
+		if patience && !c.armed.Load() {
+			c.arm(began.Add(headPatience).Sub(c.now))
+		}
+		<-c.wakes
+		c.now = time.Now()
+		if !patience || c.queue.ready() || c.server.draining.Load() || c.killed.Load() != 0 {
+			break
+		}
+		if expired = c.now.Sub(began) >= headPatience; expired {
+			break
+		} // else the timer was set by an earlier wait
 	}
 	c.state.Store(stateRunning)
-	c.now = time.Now()
-	if patience {
-		c.timer.Stop()
-	}
 	return expired
+}
+
+// arm sets the timer.
+func (c *conn) arm(d time.Duration) {
+	c.armed.Store(true)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(d, c.tick)
+	} else {
+		c.timer.Reset(d)
+	}
+}
+
+// tick wakes a goroutine that is parked. If it is about to park it finds that the
+// timer is not armed: it says that it parks before it looks.
+func (c *conn) tick() {
+	c.armed.Store(false)
+	if c.state.Load() == stateParked {
+		c.wake()
+	}
 }
 
 // awaitBudget waits in line until the budget has what was last refused, with nothing
@@ -304,6 +320,9 @@ func (c *conn) parkInLine() {
 // close ends the connection and everything that is under way on it.
 func (c *conn) close(reason CloseReason, err error) {
 	c.cancel()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 	c.nc.Close() // whatever it says, the connection is over
 	for c.queue.len > 0 {
 		// Its slot and its frame are left to the garbage collector: a part of the
