@@ -23,7 +23,7 @@ help: ## print this list
 
 .PHONY: build
 build: ## build bin/rollcall, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/rollcall ./cmd/rollcall
+	CGO_ENABLED=0 $(GO) build -trimpath -pgo=cmd/rollcall/cpu.pgo -ldflags '$(LDFLAGS)' -o bin/rollcall ./cmd/rollcall
 
 .PHONY: run
 run: build ## build and start the standalone gateway

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,6 +108,25 @@ func TestOperatorWithoutGateway(t *testing.T) {
 	}
 	_, stderr, code = runToEnd(t, nil, "topic", "list", "--admin", "nowhere")
 	if code != exitUsage || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestServeProfile writes a profile of a whole run.
+func TestServeProfile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "cpu.prof")
+	p := startServe(t, filepath.Join(dir, "data"), "--cpu-profile", file)
+	p.ready(t)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t)
+	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+		t.Errorf("the profile: %v, %v", info, err)
+	}
+	_, stderr, code := runToEnd(t, nil, "serve", "--cpu-profile", filepath.Join(dir, "none", "cpu.prof"))
+	if code != exitFailed || !strings.HasPrefix(stderr, "rollcall: --cpu-profile: ") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -28,11 +29,17 @@ func serveCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	load := withConfig(cmd)
+	profile := cmd.Flags().String("cpu-profile", "", "write a CPU profile to `FILE` until it stops")
 	cmd.RunE = func(_ *cobra.Command, _ []string) error {
 		c, warnings, err := load()
 		if err != nil {
 			return err
 		}
+		stop, err := startProfile(*profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		log := newLogger(c)
 		defer func() { _ = log.Sync() }() // standard error may not support it
 		ctx, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -110,4 +117,23 @@ func newLogger(c *config.Config) *zap.Logger {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
+}
+
+// startProfile begins to write a CPU profile, if there is a file for it, and returns
+// what ends it.
+func startProfile(file string) (stop func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("--cpu-profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, fmt.Errorf("--cpu-profile: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close() // a profile is worth no exit code
+	}, nil
 }

@@ -56,10 +56,13 @@ func (e endpoint) name() string  { return e.id }
 func (e endpoint) title() string { return titles[e.id] }
 func (e endpoint) addr() string  { return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.port)) }
 
-// build puts the commands of this repository into dir.
+// build puts the commands of this repository into dir, Rollcall as make build does.
 func build(ctx context.Context, dir string) error {
-	for _, b := range []struct{ in, pkg, name string }{{"..", "./cmd/rollcall", "rollcall"}, {".", "./kfake", "kfake"}} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(dir, b.name), b.pkg)
+	for _, b := range []struct{ in, pkg, name, profile string }{
+		{"..", "./cmd/rollcall", "rollcall", "cmd/rollcall/cpu.pgo"},
+		{".", "./kfake", "kfake", "off"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-pgo="+b.profile, "-o", filepath.Join(dir, b.name), b.pkg)
 		cmd.Dir, cmd.Env = b.in, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s in %s: %w (start this in compat-tests)\n%s", b.pkg, b.in, err, out)
