@@ -101,7 +101,8 @@ func NewRouter(cfg shard.Config, n uint32, log shard.Log) *Router {
 
 // Run owns the given shards, all if own is nil, loads them and lets them work
 // until Stop has ended them (nil), one of them fails (its error) or ctx ends (its
-// error; what is held then gets no answer). It runs once.
+// error; what is held then gets no answer). It runs once; after a Stop it owns nothing
+// and returns nil.
 func (r *Router) Run(ctx context.Context, own []uint32) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,7 +114,7 @@ func (r *Router) Run(ctx context.Context, own []uint32) error {
 	loading, cancelLoads := context.WithCancel(ctx)
 	defer cancelLoads()
 	r.mu.Lock()
-	if r.begun || r.closing {
+	if r.begun {
 		r.mu.Unlock()
 		return ErrRunning
 	}
@@ -164,7 +165,11 @@ func (r *Router) Shard(n uint32) *shard.Shard {
 // refuseOverdue looks after replies that wait for the disk while the turns of their
 // shard hang in it, too.
 func (r *Router) refuseOverdue() {
-	for _, s := range r.owned.Load().shards {
+	m := r.owned.Load()
+	if m == nil {
+		return // It was stopped before it owned anything.
+	}
+	for _, s := range m.shards {
 		if s != nil {
 			s.RefuseOverdue()
 		}

@@ -104,6 +104,26 @@ func TestRouterLife(t *testing.T) {
 	})
 }
 
+// TestRouterStopBeforeRun: a Stop that comes before Run's goroutine has begun is no
+// failure of Run; it ends at once and owns nothing.
+func TestRouterStopBeforeRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRouter(shard.Config{}, 50, shardtest.NewLog())
+		if err := r.Stop(t.Context()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		if err := r.Run(t.Context(), nil); err != nil {
+			t.Errorf("Run after Stop: %v", err)
+		}
+		if got := r.Coordinates("g"); got != group.CoordinatorNotAvailable {
+			t.Errorf("Coordinates: %d, want %d", got, group.CoordinatorNotAvailable)
+		}
+		if err := r.Run(t.Context(), nil); !errors.Is(err, ErrRunning) {
+			t.Errorf("second Run: %v", err)
+		}
+	})
+}
+
 // slowLog loads when it is told to.
 type slowLog struct {
 	*shardtest.Log
