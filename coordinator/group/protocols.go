@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"unicode/utf16"
 )
 
 // tally counts, for each protocol name, the members that offer it. It is what
@@ -132,9 +133,9 @@ func (m *Machine) fits(ev *Join) bool {
 }
 
 // vote returns the name that wins the protocol vote: each member votes for the
-// first in its list that all members offer, and most votes win. Of equals the
-// one in use wins, then the one that the first member names first (Kafka leaves
-// that open).
+// first in its list that all members offer, and most votes win. Of equals the one
+// wins that is in the first bucket of a Java HashMap with all that got votes, as in
+// ClassicGroup.selectProtocol; the order of equals in one bucket is open there.
 func (l *membership) vote() *string {
 	for i := range l.protocols.list {
 		l.protocols.list[i].votes = 0
@@ -148,16 +149,21 @@ func (l *membership) vote() *string {
 			}
 		}
 	}
-	best, won := -1, 0
-	if l.protocol != nil {
-		if best = l.protocols.find(*l.protocol); best >= 0 {
-			won = l.protocols.list[best].votes
+	got := 0
+	for i := range l.protocols.list {
+		if l.protocols.list[i].votes > 0 {
+			got++
 		}
 	}
+	best, won, bucket := -1, 0, uint32(0)
 	for i := range l.members[0].protocols {
 		j := l.protocols.find(l.members[0].protocols[i].Name)
-		if l.protocols.list[j].votes > won {
-			best, won = j, l.protocols.list[j].votes
+		t := &l.protocols.list[j]
+		if t.votes == 0 || t.votes < won {
+			continue
+		}
+		if b := hashMapBucket(t.name, got); t.votes > won || b < bucket {
+			best, won, bucket = j, t.votes, b
 		}
 	}
 	invariant(won > 0, "no protocol that all members offer")
@@ -235,4 +241,21 @@ func subscription(topics map[string]struct{}, metadata []byte) bool {
 func has(topics map[string]struct{}, name []byte) bool {
 	_, ok := topics[string(name)]
 	return ok
+}
+
+// hashMapBucket is the bucket of a string in a java.util.HashMap that was filled with
+// n strings one by one.
+func hashMapBucket(s string, n int) uint32 {
+	buckets := 16
+	for n > buckets*3/4 {
+		buckets *= 2
+	}
+	var hash uint32
+	var room [2]uint16
+	for _, r := range s {
+		for _, unit := range utf16.AppendRune(room[:0], r) {
+			hash = 31*hash + uint32(unit)
+		}
+	}
+	return (hash ^ hash>>16) & uint32(buckets-1)
 }
