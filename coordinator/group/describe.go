@@ -1,5 +1,7 @@
 package group
 
+import "cmp"
+
 // stepDescribe is one group of DescribeGroups.
 func (m *Machine) stepDescribe(ev *Describe) {
 	if !m.exists() {
@@ -41,7 +43,7 @@ func (m *Machine) describeMembers() []DescribedMember {
 		if l.state == Stable {
 			members[i].Metadata = l.metadata(x)
 		} else {
-			members[i].Assignment = last[x.id]
+			members[i].Assignment = last[cmp.Or(x.stored, x.id)]
 		}
 	}
 	return members

@@ -69,6 +69,9 @@ type membership struct {
 type member struct {
 	id       string
 	instance *string
+	// stored is the id that the last snapshot has for the member, if it was replaced
+	// since then.
+	stored string
 	// clientID and clientHost are those of the member's first join.
 	clientID, clientHost             string
 	sessionTimeout, rebalanceTimeout int32
@@ -317,6 +320,9 @@ func (l *membership) rename(x *member, id string) {
 	if l.byID != nil {
 		delete(l.byID, x.id)
 		l.byID[id] = x
+	}
+	if x.stored == "" {
+		x.stored = x.id
 	}
 	x.id = id
 }

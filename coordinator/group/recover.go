@@ -20,6 +20,7 @@ func (m *Machine) snapshot() {
 		s.Members = make([]MemberSnapshot, len(l.members))
 	}
 	for i, x := range l.members {
+		x.stored = ""
 		s.Members[i] = MemberSnapshot{
 			MemberID:         x.id,
 			InstanceID:       x.instance,
