@@ -18,6 +18,8 @@ import (
 
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/node"
+	"github.com/rollcall-mq/rollcall/coordinator/group"
+	"github.com/rollcall-mq/rollcall/coordinator/shard"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/memnet"
 )
@@ -30,11 +32,35 @@ type rollcall struct {
 	disk    *vfs.MemFS
 	network *memnet.Listener
 	node    *node.Node
+	// rules counts the rules of coordinator/group that were carried out.
+	rules *rules
+}
+
+// rules are counted by the shards of many nodes.
+type rules struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// ruleListener counts what it hears.
+type ruleListener struct {
+	shard.Listener
+	rules *rules
+}
+
+// OnNotes implements [shard.Listener].
+func (l ruleListener) OnNotes(n uint32, groupID string, notes []group.Note) {
+	l.Listener.OnNotes(n, groupID, notes)
+	l.rules.mu.Lock()
+	defer l.rules.mu.Unlock()
+	for i := range notes {
+		l.rules.count[notes[i].Rule.String()]++
+	}
 }
 
 // startRollcall starts a node that ends with the test.
-func startRollcall(t *testing.T, config map[string]string) *rollcall {
-	r := &rollcall{t: t, config: config, disk: vfs.NewCrashableMem()}
+func startRollcall(t *testing.T, config map[string]string, seen *rules) *rollcall {
+	r := &rollcall{t: t, config: config, disk: vfs.NewCrashableMem(), rules: seen}
 	r.start()
 	return r
 }
@@ -53,7 +79,8 @@ func (r *rollcall) start() {
 	r.network = memnet.Listen()
 	r.node, err = node.Start(context.Background(), node.Options{
 		Config: c, Version: "test", Log: zap.NewNop(), FS: r.disk,
-		Listen: func(context.Context, gateway.Endpoint) (net.Listener, error) { return r.network, nil },
+		Listen:   func(context.Context, gateway.Endpoint) (net.Listener, error) { return r.network, nil },
+		Listener: func(l shard.Listener) shard.Listener { return ruleListener{l, r.rules} },
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rollcall-mq/rollcall/cmd/rollcall/config"
 	"github.com/rollcall-mq/rollcall/coordinator"
+	"github.com/rollcall-mq/rollcall/coordinator/shard"
 	"github.com/rollcall-mq/rollcall/coordinator/txn"
 	"github.com/rollcall-mq/rollcall/gateway"
 	"github.com/rollcall-mq/rollcall/gateway/admin"
@@ -39,6 +40,9 @@ type Options struct {
 	// Listen opens an entry of listeners; nil is [gateway.Listen], TCP. HTTP is
 	// always TCP.
 	Listen func(context.Context, gateway.Endpoint) (net.Listener, error)
+	// Listener, if set, hears what the shards do after logs and metrics have: it gets
+	// the listener that writes those and returns the one to use.
+	Listener func(shard.Listener) shard.Listener
 }
 
 // Node is everything that runs, in the order in which it is started.

@@ -115,6 +115,10 @@ func topicDeleted(groups coordinator.Groups, name string, id group.TopicID) {
 
 // shardConfig is the coordinator's part of the configuration.
 func (n *Node) shardConfig(c *config.Config) shard.Config {
+	var listener shard.Listener = admin.NewGroups(n.metrics, n.log, n.store.Info().Shards)
+	if n.opts.Listener != nil {
+		listener = n.opts.Listener(listener)
+	}
 	return shard.Config{
 		Group: group.Config{
 			InitialRebalanceDelay: group.Time(c.InitialRebalanceDelay.Milliseconds()),
@@ -127,7 +131,7 @@ func (n *Node) shardConfig(c *config.Config) shard.Config {
 		DiskLow:        n.store.DiskLow,
 		Topics:         n.topicID,
 		Transactions:   func(id string, t group.Transaction) group.Outcome { return n.txns.Outcome(id, t) },
-		Listener:       admin.NewGroups(n.metrics, n.log, n.store.Info().Shards),
+		Listener:       listener,
 		CommitTimeout:  group.Time(c.OffsetsCommitTimeout.Milliseconds()),
 		ExpireInterval: group.Time(c.OffsetsRetentionCheck.Milliseconds()),
 	}
