@@ -127,7 +127,7 @@ func synonym(name, value string, source kmsg.ConfigSource) kmsg.DescribeConfigsR
 // counts first.
 func (h *TopicHandlers) topicSynonyms(v *topics.Value) (all []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym) {
 	if v.FromTopic {
-		all = append(all, synonym(v.Name, v.Value, kmsg.ConfigSourceDynamicTopicConfig))
+		all = append(all, synonym(v.Name, v.Parsed(), kmsg.ConfigSourceDynamicTopicConfig))
 	}
 	for _, key := range v.Broker {
 		if set, ok := h.Config.Effective[key]; ok {

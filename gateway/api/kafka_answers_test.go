@@ -59,6 +59,8 @@ type conversation struct {
 	names map[string]string
 	// quiet: what is asked is not written down; timed: whether it was held is.
 	quiet, timed bool
+	// words: the messages of errors are written down, too.
+	words bool
 }
 
 // ask sends a request at a version and writes down the answer.
@@ -188,7 +190,7 @@ func (c *conversation) value(name string, f reflect.Value) string {
 	switch {
 	case name == "ErrorCode" || name == "ConfigErrorCode":
 		return kerr.ErrorForCode(int16(f.Int())).(*kerr.Error).Message
-	case name == "ErrorMessage":
+	case name == "ErrorMessage" && !c.words:
 		return "(text)"
 	case name == "ProducerID" && f.Int() >= 0:
 		return "(id)"

@@ -184,27 +184,30 @@ func scriptCreateAssigned(c *conversation) {
 	}
 }
 
+// configValues are good and bad values of topics' configurations.
+var configValues = [][2]string{
+	{"no.such.config", "1"},
+	{"retention.ms", "-1"}, {"retention.ms", "-2"}, {"retention.ms", "x"}, {"retention.ms", ""}, {"retention.ms", " 7 "},
+	{"retention.ms", "9223372036854775807"}, {"retention.ms", "9223372036854775808"},
+	{"cleanup.policy", "compact"}, {"cleanup.policy", "compact,delete"}, {"cleanup.policy", "compact, delete"},
+	{"cleanup.policy", "other"}, {"cleanup.policy", ""}, {"cleanup.policy", "delete,delete"}, {"cleanup.policy", "Compact"},
+	{"compression.type", "lz4"}, {"compression.type", "none"}, {"compression.gzip.level", "0"}, {"compression.gzip.level", "9"},
+	{"message.timestamp.type", "LogAppendTime"}, {"message.timestamp.type", "logappendtime"},
+	{"max.message.bytes", "0"}, {"max.message.bytes", "-1"}, {"max.message.bytes", "2147483648"},
+	{"max.decompressed.message.bytes", "0"}, {"max.decompressed.message.bytes", "-1"},
+	{"min.cleanable.dirty.ratio", "0.1"}, {"min.cleanable.dirty.ratio", "1.1"}, {"min.cleanable.dirty.ratio", "NaN"},
+	{"preallocate", "TRUE"}, {"preallocate", "yes"}, {"segment.bytes", "1048576"}, {"segment.bytes", "14"},
+	{"segment.ms", "0"}, {"min.insync.replicas", "0"}, {"min.insync.replicas", "2"}, {"remote.storage.enable", "true"},
+	{"remote.storage.enable", "false"}, {"leader.replication.throttled.replicas", "*"}, {"leader.replication.throttled.replicas", "x"},
+	{"flush.messages", "0"}, {"flush.ms", "0"}, {"local.retention.ms", "-2"}, {"local.retention.ms", "-3"}, {"index.interval.bytes", "-1"},
+	{"message.format.version", "3.0"}, {"message.downconversion.enable", "true"}, {"message.timestamp.difference.max.ms", "1"},
+	{"remote.copy.lag.ms", "-1"}, {"remote.copy.lag.ms", "-2"}, {"remote.copy.lag.bytes", "-2"}, {"delete.retention.ms", "-1"},
+	{"max.compaction.lag.ms", "0"}, {"segment.index.bytes", "3"}, {"segment.jitter.ms", "-1"}, {"file.delete.delay.ms", "-1"},
+	{"compression.zstd.level", "23"}, {"compression.lz4.level", "0"}, {"errors.deadletterqueue.group.enable", "x"},
+}
+
 func scriptCreateTopicsConfigs(c *conversation) {
-	for i, kv := range [][2]string{
-		{"no.such.config", "1"},
-		{"retention.ms", "-1"}, {"retention.ms", "-2"}, {"retention.ms", "x"}, {"retention.ms", ""}, {"retention.ms", " 7 "},
-		{"retention.ms", "9223372036854775807"}, {"retention.ms", "9223372036854775808"},
-		{"cleanup.policy", "compact"}, {"cleanup.policy", "compact,delete"}, {"cleanup.policy", "compact, delete"},
-		{"cleanup.policy", "other"}, {"cleanup.policy", ""}, {"cleanup.policy", "delete,delete"}, {"cleanup.policy", "Compact"},
-		{"compression.type", "lz4"}, {"compression.type", "none"}, {"compression.gzip.level", "0"}, {"compression.gzip.level", "9"},
-		{"message.timestamp.type", "LogAppendTime"}, {"message.timestamp.type", "logappendtime"},
-		{"max.message.bytes", "0"}, {"max.message.bytes", "-1"}, {"max.message.bytes", "2147483648"},
-		{"max.decompressed.message.bytes", "0"}, {"max.decompressed.message.bytes", "-1"},
-		{"min.cleanable.dirty.ratio", "0.1"}, {"min.cleanable.dirty.ratio", "1.1"}, {"min.cleanable.dirty.ratio", "NaN"},
-		{"preallocate", "TRUE"}, {"preallocate", "yes"}, {"segment.bytes", "1048576"}, {"segment.bytes", "14"},
-		{"segment.ms", "0"}, {"min.insync.replicas", "0"}, {"min.insync.replicas", "2"}, {"remote.storage.enable", "true"},
-		{"remote.storage.enable", "false"}, {"leader.replication.throttled.replicas", "*"}, {"leader.replication.throttled.replicas", "x"},
-		{"flush.messages", "0"}, {"flush.ms", "0"}, {"local.retention.ms", "-2"}, {"local.retention.ms", "-3"}, {"index.interval.bytes", "-1"},
-		{"message.format.version", "3.0"}, {"message.downconversion.enable", "true"}, {"message.timestamp.difference.max.ms", "1"},
-		{"remote.copy.lag.ms", "-1"}, {"remote.copy.lag.ms", "-2"}, {"remote.copy.lag.bytes", "-2"}, {"delete.retention.ms", "-1"},
-		{"max.compaction.lag.ms", "0"}, {"segment.index.bytes", "3"}, {"segment.jitter.ms", "-1"}, {"file.delete.delay.ms", "-1"},
-		{"compression.zstd.level", "23"}, {"compression.lz4.level", "0"}, {"errors.deadletterqueue.group.enable", "x"},
-	} {
+	for i, kv := range configValues {
 		c.say("%s=%q", kv[0], kv[1])
 		c.ask(5, createTopics(createTopic("create-config-"+string('a'+rune(i/26))+string('a'+rune(i%26)), 1, kv[0], kv[1])))
 	}

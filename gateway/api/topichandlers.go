@@ -58,7 +58,10 @@ func (h *TopicHandlers) Entries() []Entry {
 		{Key: 19, Min: 2, Max: 7, Handle: h.createTopics},
 		{Key: 20, Min: 1, Max: 6, Handle: h.deleteTopics},
 		{Key: 32, Min: 1, Max: 4, Handle: h.describeConfigs},
+		{Key: 33, Min: 0, Max: 2, Handle: h.alterConfigs},
 		{Key: 37, Min: 0, Max: 3, Handle: h.createPartitions},
+		{Key: 44, Min: 0, Max: 1, Handle: h.incrementalAlterConfigs},
+		{Key: 74, Min: 0, Max: 1, Handle: h.listConfigResources},
 	}
 }
 

@@ -23,9 +23,9 @@ func (l *Log) newTopic(id ID, row topicRow) *Topic {
 		log:       l,
 		createdMs: row.createdMs,
 		configs:   row.configs,
-		settings:  settingsOf(row.configs, l.broker),
 		count:     row.partitions,
 	}
+	t.show(row.configs)
 	t.grow(row.partitions)
 	return t
 }

@@ -12,6 +12,8 @@ const (
 	producerRowVersion = 2
 	// Before version 2 there were no transactions.
 	producerRowVersion1 = 1
+
+	groupConfigRowVersion = 1
 )
 
 var errRow = errors.New("the row ends too early or has bytes behind its end")
@@ -29,8 +31,12 @@ func (t *topicRow) encode() []byte {
 	b = appendString(b, t.name)
 	b = binary.AppendUvarint(b, uint64(t.partitions))
 	b = binary.AppendVarint(b, t.createdMs)
-	b = binary.AppendUvarint(b, uint64(len(t.configs)))
-	for _, c := range t.configs {
+	return appendConfigs(b, t.configs)
+}
+
+func appendConfigs(b []byte, configs []Config) []byte {
+	b = binary.AppendUvarint(b, uint64(len(configs)))
+	for _, c := range configs {
 		b = appendString(b, c.Name)
 		b = appendString(b, c.Value)
 	}
@@ -45,10 +51,15 @@ func decodeTopicRow(b []byte) (t topicRow, err error) {
 	t.name = r.string()
 	t.partitions = int32(r.uvarint())
 	t.createdMs = r.varint()
-	for n := r.uvarint(); n > 0 && !r.failed; n-- {
-		t.configs = append(t.configs, Config{Name: r.string(), Value: r.string()})
-	}
+	t.configs = r.configs()
 	return t, r.err()
+}
+
+func (r *rowReader) configs() (all []Config) {
+	for n := r.uvarint(); n > 0 && !r.failed; n-- {
+		all = append(all, Config{Name: r.string(), Value: r.string()})
+	}
+	return all
 }
 
 func (p *producer) encode(b []byte) []byte {

@@ -107,6 +107,7 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 		"records of no partition":  func(b *store.Batch, topic *Topic) { b.Set(appendBatchKey(nil, topic.ID, 5, 0), values("x").encode()) },
 		"short batch":              func(b *store.Batch, topic *Topic) { b.Set(appendBatchKey(nil, topic.ID, 0, 0), []byte("x")) },
 		"producer":                 func(b *store.Batch, topic *Topic) { b.Set(appendProducerKey(nil, topic.ID, 0, 1), []byte{7}) },
+		"configs of a group":       func(b *store.Batch, _ *Topic) { b.Set(groupConfigKey("g"), []byte{groupConfigRowVersion, 1, 3}) },
 		"ids":                      func(b *store.Batch, topic *Topic) { b.Set(producerIDKey(), []byte("abc")) },
 	} {
 		t.Run(name, func(t *testing.T) {

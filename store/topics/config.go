@@ -36,6 +36,8 @@ type ConfigDef struct {
 	// min and max bound numbers, oneOf everything else.
 	min, max float64
 	oneOf    []string
+	// within is what Kafka's brokers let a group set, if that is narrower.
+	within [2]int64
 }
 
 // ConfigDefs are the configurations of a topic, by name. They are Kafka's, so that
@@ -72,7 +74,7 @@ var ConfigDefs = []ConfigDef{
 	{Name: "remote.copy.lag.ms", Type: TypeLong, Default: "0", Broker: []string{"log.remote.copy.lag.ms"}, min: -1, max: math.MaxInt64},
 	{Name: "remote.log.copy.disable", Type: TypeBoolean, Default: "false"},
 	{Name: "remote.log.delete.on.disable", Type: TypeBoolean, Default: "false"},
-	{Name: "remote.storage.enable", Type: TypeBoolean, Default: "false", oneOf: []string{"false"}},
+	{Name: "remote.storage.enable", Type: TypeBoolean, Default: "false"},
 	{Name: "retention.bytes", Type: TypeLong, Default: "-1", Broker: []string{"log.retention.bytes"}, min: -1, max: math.MaxInt64},
 	{Name: "retention.ms", Type: TypeLong, Default: "604800000", Broker: []string{"log.retention.ms", "log.retention.minutes", "log.retention.hours"}, min: -1, max: math.MaxInt64},
 	{Name: "segment.bytes", Type: TypeInt, Default: "1073741824", Broker: []string{"log.segment.bytes"}, min: 1 << 20, max: math.MaxInt32},
@@ -95,6 +97,18 @@ type Value struct {
 	FromBroker string
 }
 
+// Parsed is the value without space and with small letters where they do not count, as
+// Kafka describes it.
+func (v *Value) Parsed() string {
+	switch v.Type {
+	case TypeList:
+		return strings.Join(listItems(strings.TrimSpace(v.Value)), ",")
+	case TypeBoolean:
+		return strings.ToLower(strings.TrimSpace(v.Value))
+	}
+	return strings.TrimSpace(v.Value)
+}
+
 func findDef(name string) *ConfigDef {
 	i, ok := slices.BinarySearchFunc(ConfigDefs, name, func(d ConfigDef, n string) int { return strings.Compare(d.Name, n) })
 	if !ok {
@@ -103,55 +117,87 @@ func findDef(name string) *ConfigDef {
 	return &ConfigDefs[i]
 }
 
-// check says what is wrong with a value; "" if nothing is. Space around it does not
-// count.
+// check says what is wrong with a value, in Kafka's words (class ConfigDef); "" if
+// nothing is. Space around it does not count.
 func (d *ConfigDef) check(value string) string {
 	v := strings.TrimSpace(value)
-	ok := true
 	switch d.Type {
 	case TypeBoolean:
-		v = strings.ToLower(v)
-		ok = v == "true" || v == "false"
+		return d.checkBoolean(value, strings.ToLower(v))
 	case TypeInt, TypeLong:
-		bits := 64
+		bits, kind := 64, "LONG"
 		if d.Type == TypeInt {
-			bits = 32
+			bits, kind = 32, "INT"
 		}
 		n, err := strconv.ParseInt(v, 10, bits)
-		ok = err == nil && float64(n) >= d.min && float64(n) <= d.max
+		if err != nil {
+			return d.fault(value, "Not a number of type "+kind)
+		}
+		return d.checkNumber(v, float64(n))
 	case TypeDouble:
 		n, err := strconv.ParseFloat(v, 64)
-		ok = err == nil && !(n < d.min || n > d.max) // not a number passes, as in Kafka
+		if err != nil {
+			return d.fault(value, "Not a number of type DOUBLE")
+		}
+		return d.checkNumber(v, n)
 	case TypeList:
-		for _, part := range listItems(v) {
-			ok = ok && d.item(part)
-		}
-		if d.oneOf != nil {
-			return d.fault(ok, value)
-		}
+		return d.checkList(listItems(v))
 	}
-	if d.oneOf != nil {
-		ok = ok && slices.Contains(d.oneOf, v)
-	}
-	if d.Name == "compression.gzip.level" && v == "0" {
-		ok = false
-	}
-	return d.fault(ok, value)
+	return d.checkOneOf(v)
 }
 
-func (d *ConfigDef) fault(ok bool, value string) string {
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf("Invalid value %s for configuration %s", value, d.Name)
+func (d *ConfigDef) fault(value, why string) string {
+	return fmt.Sprintf("Invalid value %s for configuration %s: %s", value, d.Name, why)
 }
 
-// item checks one item of a list.
-func (d *ConfigDef) item(v string) bool {
-	if d.oneOf != nil {
-		return slices.Contains(d.oneOf, v)
+func (d *ConfigDef) checkBoolean(value, v string) string {
+	if v != "true" && v != "false" {
+		return d.fault(value, "Expected value to be either true or false")
 	}
-	// Replicas to throttle: all, or pairs of a partition and a broker.
+	if d.Name == "remote.storage.enable" && v == "true" {
+		return "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+	}
+	return ""
+}
+
+// checkNumber compares a number with the bounds. What is not a number passes, as in
+// Kafka.
+func (d *ConfigDef) checkNumber(v string, n float64) string {
+	bound := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	switch {
+	case d.Name == "compression.gzip.level" && (n == 0 || n < d.min || n > d.max):
+		return d.fault(v, "Value must be between 1 and 9 or equal to -1")
+	case n < d.min:
+		return d.fault(v, "Value must be at least "+bound(d.min))
+	case n > d.max:
+		return d.fault(v, "Value must be no more than "+bound(d.max))
+	}
+	return ""
+}
+
+func (d *ConfigDef) checkOneOf(v string) string {
+	if d.oneOf != nil && !slices.Contains(d.oneOf, v) {
+		return d.fault(v, "String must be one of: "+strings.Join(d.oneOf, ", "))
+	}
+	return ""
+}
+
+func (d *ConfigDef) checkList(items []string) string {
+	for _, item := range items {
+		if msg := d.checkOneOf(item); msg != "" {
+			return msg
+		}
+		if strings.HasSuffix(d.Name, ".throttled.replicas") && !throttled(item) {
+			return d.fault("["+strings.Join(items, ", ")+"]", d.Name+" must be the literal '*' or a list of replicas"+
+				" in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...")
+		}
+	}
+	return ""
+}
+
+// throttled tells whether an item says which replicas to throttle: all, or a pair of
+// a partition and a broker.
+func throttled(v string) bool {
 	partition, broker, pair := strings.Cut(v, ":")
 	_, err := strconv.ParseUint(partition, 10, 31)
 	_, err2 := strconv.ParseUint(broker, 10, 31)
@@ -170,7 +216,7 @@ func listItems(v string) []string {
 	return items
 }
 
-// CheckConfigs says what is wrong with the configurations of a new topic; "" if
+// CheckConfigs says what is wrong with the configurations that a topic sets; "" if
 // nothing is.
 func CheckConfigs(configs []Config) string {
 	lag := map[string]int64{"min.compaction.lag.ms": 0, "max.compaction.lag.ms": math.MaxInt64}
@@ -187,7 +233,8 @@ func CheckConfigs(configs []Config) string {
 		}
 	}
 	if lag["max.compaction.lag.ms"] < lag["min.compaction.lag.ms"] {
-		return "max.compaction.lag.ms is less than min.compaction.lag.ms"
+		return fmt.Sprintf("conflict topic config setting min.compaction.lag.ms (%d) > max.compaction.lag.ms (%d)",
+			lag["min.compaction.lag.ms"], lag["max.compaction.lag.ms"])
 	}
 	return ""
 }

@@ -15,6 +15,8 @@ const (
 	kindData       = 'd'
 	kindTransact   = 't'
 
+	kindGroupConfig = 'g'
+
 	dataAborted  = 'a'
 	dataBatch    = 'b'
 	dataTime     = 'i'
@@ -30,6 +32,10 @@ const (
 
 func topicKey(id ID) []byte {
 	return append([]byte{noTenant, kindTopic}, id[:]...)
+}
+
+func groupConfigKey(group string) []byte {
+	return append([]byte{noTenant, kindGroupConfig}, group...)
 }
 
 func producerIDKey() []byte { return []byte{noTenant, kindProducerID} }

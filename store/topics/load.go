@@ -34,6 +34,9 @@ func (l *Log) load() error {
 	if err := it.Close(); err != nil {
 		return fmt.Errorf("read the topics: %w", err)
 	}
+	if err := l.loadGroupConfigs(); err != nil {
+		return err
+	}
 	if err := l.loadProducerIDs(); err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ const (
 	// producersMax bounds the idempotent producers that one partition remembers.
 	// When there are more, the ones that were quiet for the longest are forgotten.
 	producersMax = 100_000
+	// configuredGroupsMax bounds the groups that set configurations.
+	configuredGroupsMax = 100_000
 )
 
 // Options configures a [Log].
@@ -63,12 +65,17 @@ type Log struct {
 	// byName and byID have the topics that are durable and not deleted: name to
 	// *Topic and ID to *Topic. Written by the committer's goroutine, read by all.
 	byName, byID sync.Map
+	// groupConfigs has what groups set themselves, once it is durable: group id to
+	// []Config. Written by the committer's goroutine, read by all.
+	groupConfigs sync.Map
 
 	// mu puts all writes in order: what is checked under it and submitted under it
 	// reaches the committer in the same order. Submit may block until the committer
 	// goes on, so nothing that runs on the committer's goroutine may take it.
 	mu    sync.Mutex
 	names names
+	// groupNewest is groupConfigs with what is not durable yet.
+	groupNewest map[string][]Config
 	// The producer ids from idNext to idEnd are reserved but not handed out.
 	idNext, idEnd int64
 
@@ -85,16 +92,17 @@ type Log struct {
 // done before l is closed.
 func Open(o Options) (*Log, error) {
 	l := &Log{
-		db:        o.DB,
-		committer: o.Committer,
-		broker:    o.Broker,
-		expireMs:  o.ProducerExpiration.Milliseconds(),
-		onDelete:  o.OnDelete,
-		now:       o.Now,
-		newID:     o.NewID,
-		unpack:    newDecompressors(runtime.GOMAXPROCS(0)),
-		names:     names{byKey: map[string]*Topic{}},
-		closed:    make(chan struct{}),
+		db:          o.DB,
+		committer:   o.Committer,
+		broker:      o.Broker,
+		expireMs:    o.ProducerExpiration.Milliseconds(),
+		onDelete:    o.OnDelete,
+		now:         o.Now,
+		newID:       o.NewID,
+		unpack:      newDecompressors(runtime.GOMAXPROCS(0)),
+		names:       names{byKey: map[string]*Topic{}},
+		groupNewest: map[string][]Config{},
+		closed:      make(chan struct{}),
 
 		producersMax: producersMax,
 	}

@@ -23,7 +23,7 @@ func CheckName(name string) string {
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return "the name has a character other than ASCII letters, digits, '.', '_' and '-'"
+			return "'" + name + "' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
 		}
 	}
 	return ""

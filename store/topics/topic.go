@@ -12,8 +12,11 @@ type Topic struct {
 
 	log       *Log
 	createdMs int64
-	configs   []Config
-	settings  Settings
+	// configs are what the topic sets itself, durable or not. The slice is never
+	// changed, only replaced. Guarded by Log.mu.
+	configs []Config
+	// shown are the configurations that are durable, which count; replaced as a whole.
+	shown atomic.Pointer[configured]
 	// parts only ever grows; replaced as a whole when the new ones are durable.
 	parts atomic.Pointer[[]*Partition]
 	// count is the number of partitions, durable or not. Written under Log.mu and
@@ -36,12 +39,24 @@ func (t *Topic) Partition(index int32) *Partition {
 	return nil
 }
 
-// Settings are the configurations that the store acts on.
-func (t *Topic) Settings() *Settings { return &t.settings }
+// configured is what a topic sets itself, and what follows from it.
+type configured struct {
+	configs  []Config
+	settings Settings
+}
+
+// Settings are the configurations that the store acts on, as they are now: a change
+// makes new ones.
+func (t *Topic) Settings() *Settings { return &t.shown.Load().settings }
 
 // Configs resolves every configuration of the topic, in order of their names.
 func (t *Topic) Configs() []Value {
-	return t.log.Configs(t.configs)
+	return t.log.Configs(t.shown.Load().configs)
+}
+
+// show makes configurations count.
+func (t *Topic) show(configs []Config) {
+	t.shown.Store(&configured{configs: configs, settings: settingsOf(configs, t.log.broker)})
 }
 
 // Partition is one partition of a topic.
