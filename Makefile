@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 30s
 
-# What `make sim` runs.
+# What `make sim` and `make oracle-search` run.
 SEED ?= 1
 N    ?= 1
 
@@ -87,6 +87,10 @@ nightly: ## the simulations for longer: 3000 exact runs, 300 of the whole server
 .PHONY: oracle
 oracle: ## ask Apache Kafka again what it answers in compat-tests/oracle/testdata
 	cd $(COMPAT) && $(GO) test -count=1 -timeout 30m -v -run TestRecord ./oracle -record -only '$(ONLY)'
+
+.PHONY: oracle-search
+oracle-search: ## N random scenarios from SEED on, against Apache Kafka and Rollcall
+	cd $(COMPAT) && $(GO) test -count=1 -timeout 0 -v -run TestSearch ./oracle -search -seed $(SEED) -lists $(N)
 
 .PHONY: compat
 compat: ## real clients, tools and registries; installs them by name
