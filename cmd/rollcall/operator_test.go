@@ -72,6 +72,13 @@ func TestOperatorCommands(t *testing.T) {
 	o.does(0, "TOPIC +PARTITIONS +ID\norders +3 +[-_A-Za-z0-9]{22}\n", "topic list")
 	o.does(0, "topic orders has 4 partitions\n", "topic alter orders --partitions 4")
 	o.does(1, `rollcall: topic "orders": INVALID_PARTITIONS: .*\n`, "topic alter orders --partitions 4")
+	o.does(0, "topic orders has cleanup.policy=compact\ntopic orders has retention.ms=2000\n",
+		"topic alter orders --set retention.ms=2000 --set cleanup.policy=compact")
+	o.does(0, "topic orders has cleanup.policy=delete\ntopic orders has retention.ms=1000\n",
+		"topic alter orders --set retention.ms=1000 --unset cleanup.policy")
+	o.does(1, `rollcall: topic "orders": INVALID_CONFIG: .*Not a number.*\n`, "topic alter orders --partitions 9 --set retention.ms=never")
+	o.does(2, "rollcall: nothing to change: .*\n", "topic alter orders")
+	o.does(2, "rollcall: x is both --set and --unset\n", "topic alter orders --set x=1 --unset x")
 	o.does(0, "topic orders: id .*, 4 partitions\n  retention.ms=1000\nPARTITION +START +END\n0 +0 +0\n.*3 +0 +0\n", "topic describe orders")
 	o.does(1, `rollcall: topic "none": UNKNOWN_TOPIC_OR_PARTITION: .*\n`, "topic describe none")
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,13 +58,9 @@ func topicCreateCommand() *cobra.Command {
 	partitions := cmd.Flags().Int32("partitions", 0, "how many `PARTITIONS`; the default is num.partitions of the gateway")
 	configs := cmd.Flags().StringArray("set", nil, "give it a config, `KEY=VALUE`; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
-		set := map[string]string{}
-		for _, c := range *configs {
-			key, value, ok := strings.Cut(c, "=")
-			if !ok {
-				return usageError{fmt.Errorf("--set %q is not KEY=VALUE", c)}
-			}
-			set[key] = value
+		set, err := keyValues(*configs)
+		if err != nil {
+			return err
 		}
 		gateway, err := connect()
 		if err != nil {
@@ -80,6 +77,19 @@ func topicCreateCommand() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// keyValues reads what --set was given.
+func keyValues(given []string) (map[string]string, error) {
+	set := map[string]string{}
+	for _, c := range given {
+		key, value, ok := strings.Cut(c, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--set %q is not KEY=VALUE", c)}
+		}
+		set[key] = value
+	}
+	return set, nil
 }
 
 func topicDescribeCommand() *cobra.Command {
@@ -128,26 +138,59 @@ func describeTopic(w io.Writer, d *rest.TopicDescription, apart bool) error {
 }
 
 func topicAlterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "alter TOPIC", Short: "Add partitions to a topic", Args: someArgs}
+	cmd := &cobra.Command{Use: "alter TOPIC...", Short: "Change the configs of topics, or add partitions", Args: someArgs}
 	connect := withAdmin(cmd)
 	partitions := cmd.Flags().Int32("partitions", 0, "how many `PARTITIONS` there are to be")
-	_ = cmd.MarkFlagRequired("partitions")
+	set := cmd.Flags().StringArray("set", nil, "set a config, `KEY=VALUE`; may be given again")
+	unset := cmd.Flags().StringArray("unset", nil, "let the config `KEY` go back to its default; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, topics []string) error {
+		change, err := topicChange(*partitions, *set, *unset)
+		if err != nil {
+			return err
+		}
 		gateway, err := connect()
 		if err != nil {
 			return err
 		}
 		for _, name := range topics {
 			var t rest.TopicDescription
-			body := map[string]int32{"partitions": *partitions}
-			if err := gateway.call(cmd.Context(), http.MethodPatch, topicPath(name), body, &t); err != nil {
+			if err := gateway.call(cmd.Context(), http.MethodPatch, topicPath(name), change, &t); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "topic %s has %d partitions\n", t.Topic, t.Partitions)
+			if *partitions > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "topic %s has %d partitions\n", t.Topic, t.Partitions)
+			}
+			for _, c := range t.Configs {
+				if _, ok := change.Configs[c.Name]; ok {
+					fmt.Fprintf(cmd.OutOrStdout(), "topic %s has %s=%s\n", t.Topic, c.Name, c.Value)
+				}
+			}
 		}
 		return nil
 	}
 	return cmd
+}
+
+// topicChange is what the flags of topic alter ask for.
+func topicChange(partitions int32, set, unset []string) (*rest.TopicChange, error) {
+	values, err := keyValues(set)
+	if err != nil {
+		return nil, err
+	}
+	change := &rest.TopicChange{Partitions: partitions, Configs: map[string]*string{}}
+	for key, value := range values {
+		change.Configs[key] = &value
+	}
+	for _, key := range unset {
+		if _, both := values[key]; both {
+			return nil, usageError{fmt.Errorf("%s is both --set and --unset", key)}
+		}
+		change.Configs[key] = nil
+	}
+	if partitions == 0 && len(change.Configs) == 0 {
+		return nil, usageError{errors.New("nothing to change: give --partitions, --set or --unset")}
+	}
+	return change, nil
 }
 
 func topicDeleteCommand() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -51,6 +52,12 @@ type NewTopic struct {
 	Configs    map[string]string `json:"configs,omitempty"`
 }
 
+// TopicChange is what to change of a topic.
+type TopicChange struct {
+	Partitions int32              `json:"partitions,omitempty" minimum:"1" doc:"How many there are to be; more than there are."`
+	Configs    map[string]*string `json:"configs,omitempty" doc:"Values to set; null goes back to the default."`
+}
+
 type (
 	topicInput struct {
 		Topic string `path:"topic"`
@@ -73,9 +80,7 @@ type (
 	newTopicInput   struct{ Body NewTopic }
 	alterTopicInput struct {
 		Topic string `path:"topic"`
-		Body  struct {
-			Partitions int32 `json:"partitions" minimum:"1" doc:"How many there are to be; not fewer than there are."`
-		}
+		Body  TopicChange
 	}
 )
 
@@ -88,7 +93,7 @@ func (h *handlers) registerTopics(a huma.API) {
 	huma.Register(a, create, h.createTopic)
 	huma.Register(a, operation("list-topic-offsets", http.MethodGet, "/v1/topics/{topic}/offsets",
 		"Where the records of a topic begin and end, also from a time on", "topics"), h.topicOffsets)
-	huma.Register(a, operation("alter-topic", http.MethodPatch, "/v1/topics/{topic}", "Add partitions to a topic", "topics"), h.alterTopic)
+	huma.Register(a, operation("alter-topic", http.MethodPatch, "/v1/topics/{topic}", "Change the configs of a topic, or add partitions", "topics"), h.alterTopic)
 	huma.Register(a, operation("delete-topic", http.MethodDelete, "/v1/topics/{topic}",
 		"Delete a topic, its records and the offsets that groups committed for it", "topics"), h.deleteTopic)
 }
@@ -267,18 +272,57 @@ func (h *handlers) createTopic(ctx context.Context, in *newTopicInput) (*topicOu
 	return h.describeTopic(ctx, &topicInput{in.Body.Topic})
 }
 
+// alterTopic first checks both changes and then makes them, so that a bad one leaves
+// the topic as it was.
 func (h *handlers) alterTopic(ctx context.Context, in *alterTopicInput) (*topicOutput, error) {
+	if in.Body.Partitions == 0 && len(in.Body.Configs) == 0 {
+		return nil, huma.Error422UnprocessableEntity("neither partitions nor configs are given")
+	}
+	for _, only := range []bool{true, false} {
+		if err := h.addPartitions(ctx, in, only); err != nil {
+			return nil, err
+		}
+		if err := h.alterConfigs(ctx, in, only); err != nil {
+			return nil, err
+		}
+	}
+	return h.describeTopic(ctx, &topicInput{in.Topic})
+}
+
+func (h *handlers) addPartitions(ctx context.Context, in *alterTopicInput, only bool) error {
+	if in.Body.Partitions == 0 {
+		return nil
+	}
 	req := kmsg.NewPtrCreatePartitionsRequest()
-	req.TimeoutMillis = topicTimeoutMillis
+	req.TimeoutMillis, req.ValidateOnly = topicTimeoutMillis, only
 	req.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: in.Topic, Count: in.Body.Partitions}}
 	resp, err := ask[*kmsg.CreatePartitionsResponse](ctx, h.Kafka, req, 3)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := topicError(in.Topic, resp.Topics[0].ErrorCode, resp.Topics[0].ErrorMessage); err != nil {
-		return nil, err
+	return topicError(in.Topic, resp.Topics[0].ErrorCode, resp.Topics[0].ErrorMessage)
+}
+
+func (h *handlers) alterConfigs(ctx context.Context, in *alterTopicInput, only bool) error {
+	if len(in.Body.Configs) == 0 {
+		return nil
 	}
-	return h.describeTopic(ctx, &topicInput{in.Topic})
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.ValidateOnly = only
+	r := kmsg.IncrementalAlterConfigsRequestResource{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: in.Topic}
+	for _, name := range slices.Sorted(maps.Keys(in.Body.Configs)) {
+		rc := kmsg.IncrementalAlterConfigsRequestResourceConfig{Name: name, Value: in.Body.Configs[name]}
+		if rc.Value == nil {
+			rc.Op = kmsg.IncrementalAlterConfigOpDelete
+		}
+		r.Configs = append(r.Configs, rc)
+	}
+	req.Resources = append(req.Resources, r)
+	resp, err := ask[*kmsg.IncrementalAlterConfigsResponse](ctx, h.Kafka, req, 1)
+	if err != nil {
+		return err
+	}
+	return topicError(in.Topic, resp.Resources[0].ErrorCode, resp.Resources[0].ErrorMessage)
 }
 
 func (h *handlers) deleteTopic(ctx context.Context, in *topicInput) (*struct{}, error) {
