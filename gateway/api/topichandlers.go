@@ -57,6 +57,7 @@ func (h *TopicHandlers) Entries() []Entry {
 		{Key: 3, Min: 0, Max: 13, Handle: h.metadata},
 		{Key: 19, Min: 2, Max: 7, Handle: h.createTopics},
 		{Key: 20, Min: 1, Max: 6, Handle: h.deleteTopics},
+		{Key: 21, Min: 0, Max: 2, Handle: h.deleteRecords},
 		{Key: 32, Min: 1, Max: 4, Handle: h.describeConfigs},
 		{Key: 33, Min: 0, Max: 2, Handle: h.alterConfigs},
 		{Key: 37, Min: 0, Max: 3, Handle: h.createPartitions},

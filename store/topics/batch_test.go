@@ -232,7 +232,7 @@ func FuzzBatch(f *testing.F) {
 		if _, r := checkBatch(got, p.Topic.Settings()); r != nil {
 			t.Fatalf("what was stored would be refused: %+v", r)
 		}
-		if _, _, err := e.log.findInBatch(got, 1<<62); err != nil {
+		if _, _, err := e.log.findInBatch(got, 0, 1<<62); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -280,8 +280,12 @@ type Settings struct {
 	// MaxDecompressedBytes bounds a single record of a compressed batch.
 	MaxDecompressedBytes int64
 	// Compacted: the cleanup policy has compact, so every record needs a key.
-	Compacted     bool
-	LogAppendTime bool
+	Compacted bool
+	// Deleted: it has delete, so RetentionMs and RetentionBytes bound what is kept; -1
+	// is no bound.
+	Deleted                     bool
+	RetentionMs, RetentionBytes int64
+	LogAppendTime               bool
 	// TimestampBeforeMax and TimestampAfterMax bound how far a producer's clock may
 	// be behind and ahead of ours, in milliseconds.
 	TimestampBeforeMax, TimestampAfterMax int64
@@ -297,6 +301,9 @@ func settingsOf(topic []Config, broker map[string]string) Settings {
 		MaxMessageBytes:      int(number("max.message.bytes")),
 		MaxDecompressedBytes: number("max.decompressed.message.bytes"),
 		Compacted:            strings.Contains(value("cleanup.policy"), "compact"),
+		Deleted:              strings.Contains(value("cleanup.policy"), "delete"),
+		RetentionMs:          number("retention.ms"),
+		RetentionBytes:       number("retention.bytes"),
 		LogAppendTime:        strings.TrimSpace(value("message.timestamp.type")) == "LogAppendTime",
 		TimestampBeforeMax:   number("message.timestamp.before.max.ms"),
 		TimestampAfterMax:    number("message.timestamp.after.max.ms"),

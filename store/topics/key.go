@@ -21,6 +21,7 @@ const (
 	dataBatch    = 'b'
 	dataTime     = 'i'
 	dataProducer = 'p'
+	dataLog      = 's'
 )
 
 // Sizes of the keys under kindData.
@@ -61,6 +62,10 @@ func appendTimeKey(dst []byte, id ID, partition int32, timestamp, offset int64) 
 
 func appendProducerKey(dst []byte, id ID, partition int32, producer int64) []byte {
 	return binary.BigEndian.AppendUint64(appendDataPrefix(dst, id, partition, dataProducer), uint64(producer))
+}
+
+func partitionKey(id ID, partition int32) []byte {
+	return appendDataPrefix(nil, id, partition, dataLog)
 }
 
 // ordered maps signed numbers to unsigned ones of the same order.

@@ -113,8 +113,19 @@ func (l *Log) partitionOf(key []byte) *Partition {
 func (p *Partition) load(it *pebble.Iterator) error {
 	batches := appendDataPrefix(nil, p.Topic.ID, p.Index, dataBatch)
 	if it.SeekGE(batches) && bytes.HasPrefix(it.Key(), batches) {
-		p.start.Store(int64(suffix64(it.Key())))
+		p.swept = int64(suffix64(it.Key()))
 	}
+	if key := partitionKey(p.Topic.ID, p.Index); it.SeekGE(key) && bytes.Equal(it.Key(), key) {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if p.row, err = decodePartitionRow(value); err != nil {
+			return err
+		}
+	}
+	p.start.Store(p.row.start)
+	p.next = p.row.start
 	if it.SeekLT(after(batches)) && bytes.HasPrefix(it.Key(), batches) {
 		value, err := it.ValueAndErr()
 		if err != nil {
@@ -124,9 +135,9 @@ func (p *Partition) load(it *pebble.Iterator) error {
 			return errRow
 		}
 		h := decodeHeader(value)
-		p.next = h.lastOffset() + 1
-		p.end.Store(p.next)
+		p.next = max(p.next, h.lastOffset()+1)
 	}
+	p.end.Store(p.next)
 	times := appendDataPrefix(nil, p.Topic.ID, p.Index, dataTime)
 	if it.SeekLT(after(times)) && bytes.HasPrefix(it.Key(), times) {
 		p.maxTimestamp = unordered(binary.BigEndian.Uint64(it.Key()[dataPrefixSize:]))

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"crypto/rand"
 	"maps"
 	"runtime"
@@ -41,6 +42,12 @@ type Options struct {
 	// ProducerExpiration is after how long an idempotent producer that sends nothing
 	// is forgotten (producer.id.expiration.ms). Zero: one day.
 	ProducerExpiration time.Duration
+	// RetentionInterval is how often records to delete are looked for
+	// (log.retention.check.interval.ms). Zero: five minutes.
+	RetentionInterval time.Duration
+	// OnCleanError, if set, is told what kept retention from its work in a partition;
+	// it is tried again at the next look.
+	OnCleanError func(topic string, partition int32, err error)
 	// OnDelete, if set, is called when the deletion of a topic is durable, before it
 	// is answered, on a goroutine of its own.
 	OnDelete func(name string, id ID)
@@ -58,6 +65,7 @@ type Log struct {
 	// producersMax is the constant but in tests.
 	producersMax int
 	onDelete     func(name string, id ID)
+	onCleanError func(topic string, partition int32, err error)
 	now          func() time.Time
 	newID        func() ID
 	unpack       decompressors
@@ -81,7 +89,9 @@ type Log struct {
 
 	// idDurable is the end of the ids whose reservation is durable.
 	idDurable atomic.Int64
-	// running are expireLoop and the goroutines that call onDelete.
+	// cleanerWake wakes cleanLoop.
+	cleanerWake chan struct{}
+	// running are expireLoop, cleanLoop and the goroutines that call onDelete.
 	running sync.WaitGroup
 	closed  chan struct{}
 	// releasing: nobody is to wait for records any more.
@@ -92,22 +102,27 @@ type Log struct {
 // done before l is closed.
 func Open(o Options) (*Log, error) {
 	l := &Log{
-		db:          o.DB,
-		committer:   o.Committer,
-		broker:      o.Broker,
-		expireMs:    o.ProducerExpiration.Milliseconds(),
-		onDelete:    o.OnDelete,
-		now:         o.Now,
-		newID:       o.NewID,
-		unpack:      newDecompressors(runtime.GOMAXPROCS(0)),
-		names:       names{byKey: map[string]*Topic{}},
-		groupNewest: map[string][]Config{},
-		closed:      make(chan struct{}),
+		db:           o.DB,
+		committer:    o.Committer,
+		broker:       o.Broker,
+		expireMs:     o.ProducerExpiration.Milliseconds(),
+		onDelete:     o.OnDelete,
+		cleanerWake:  make(chan struct{}, 1),
+		onCleanError: o.OnCleanError,
+		now:          o.Now,
+		newID:        o.NewID,
+		unpack:       newDecompressors(runtime.GOMAXPROCS(0)),
+		names:        names{byKey: map[string]*Topic{}},
+		groupNewest:  map[string][]Config{},
+		closed:       make(chan struct{}),
 
 		producersMax: producersMax,
 	}
 	if l.expireMs == 0 {
 		l.expireMs = 24 * time.Hour.Milliseconds()
+	}
+	if l.onCleanError == nil {
+		l.onCleanError = func(string, int32, error) {}
 	}
 	if l.now == nil {
 		l.now = time.Now
@@ -119,6 +134,8 @@ func Open(o Options) (*Log, error) {
 		return nil, err
 	}
 	l.running.Go(l.expireLoop)
+	interval := cmp.Or(o.RetentionInterval, retentionInterval)
+	l.running.Go(func() { l.cleanLoop(interval) })
 	return l, nil
 }
 

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -13,7 +14,7 @@ import (
 // offset.
 func (p *Partition) batches(end int64) (*pebble.Iterator, error) {
 	key := make([]byte, 0, 2*(dataPrefixSize+8))
-	lower := appendBatchKey(key, p.Topic.ID, p.Index, p.Start())
+	lower := appendBatchKey(key, p.Topic.ID, p.Index, 0) // the start may be within a batch
 	upper := appendBatchKey(lower[len(lower):], p.Topic.ID, p.Index, end)
 	return p.Topic.log.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
@@ -83,15 +84,22 @@ func seekBatch(it *pebble.Iterator, p *Partition, offset int64) (value []byte, o
 // FindTime returns the first record with a timestamp of at least ts, and its
 // timestamp; -1 and -1 if there is none.
 func (p *Partition) FindTime(ts int64) (offset, timestamp int64, err error) {
-	return p.find(ts, func(times *pebble.Iterator, prefix []byte, _ int64) bool {
+	end := p.End()
+	base, _, err := p.seekTime(func(times *pebble.Iterator, prefix []byte) bool {
 		return times.SeekGE(binary.BigEndian.AppendUint64(prefix, ordered(ts)))
 	})
+	if err != nil || base < 0 {
+		return -1, -1, err
+	}
+	return p.firstSince(base, end, ts)
 }
 
 // FindMaxTime returns the first of the records with the largest timestamp; -1 and
-// -1 if there is none.
+// -1 if there is none. With no time at all in the log, it is the first record, as in
+// Kafka.
 func (p *Partition) FindMaxTime() (offset, timestamp int64, err error) {
-	return p.find(-1, func(times *pebble.Iterator, _ []byte, end int64) bool {
+	end := p.End()
+	base, ts, err := p.seekTime(func(times *pebble.Iterator, _ []byte) bool {
 		for ok := times.Last(); ok; ok = times.Prev() {
 			if int64(suffix64(times.Key())) < end {
 				return true
@@ -99,68 +107,102 @@ func (p *Partition) FindMaxTime() (offset, timestamp int64, err error) {
 		}
 		return false
 	})
+	if err != nil {
+		return -1, -1, err
+	}
+	if base >= 0 {
+		if offset, timestamp, err = p.firstSince(base, end, ts); offset >= 0 || err != nil {
+			return offset, timestamp, err
+		}
+		// That record is gone, and none since is as late.
+		if ts, err = p.maxTime(end); err != nil {
+			return -1, -1, err
+		}
+	}
+	return p.firstSince(p.Start(), end, ts)
 }
 
-// find reads the batch that seek finds in the time index, and in it the first
-// record with a timestamp of at least ts, or of the batch's largest for -1.
-func (p *Partition) find(ts int64, seek func(times *pebble.Iterator, prefix []byte, end int64) bool) (offset, timestamp int64, err error) {
-	end := p.End()
+// seekTime returns the batch and the time of the row of the time index that seek
+// finds; -1 and -1 if it finds none. The batch may be gone, with the records that the
+// row is of; then it tells that none before it is as late.
+func (p *Partition) seekTime(seek func(times *pebble.Iterator, prefix []byte) bool) (base, ts int64, err error) {
 	prefix := appendDataPrefix(nil, p.Topic.ID, p.Index, dataTime)
 	times, err := p.Topic.log.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
 		return -1, -1, err
 	}
 	defer times.Close()
-	found := seek(times, bytes.Clone(prefix), end)
-	if err := times.Error(); err != nil {
-		return -1, -1, err
+	if !seek(times, bytes.Clone(prefix)) {
+		return -1, -1, times.Error()
 	}
-	base := p.Start()
-	switch {
-	case found:
-		base = int64(suffix64(times.Key()))
-		if ts == -1 {
-			ts = unordered(binary.BigEndian.Uint64(times.Key()[dataPrefixSize:]))
-		}
-	case ts != -1:
-		return -1, -1, nil
-	}
-	// With no time at all in the log, Kafka answers its first record for the largest.
-	if base >= end {
-		return -1, -1, nil
-	}
-	it, err := p.batches(end)
-	if err != nil {
-		return -1, -1, err
-	}
-	defer it.Close()
-	value, ok, err := seekBatch(it, p, base)
-	if !ok || err != nil {
-		return -1, -1, err
-	}
-	return p.Topic.log.findInBatch(value, ts)
+	return int64(suffix64(times.Key())), unordered(binary.BigEndian.Uint64(times.Key()[dataPrefixSize:])), nil
 }
 
-// findInBatch returns the first record of a batch with a timestamp of at least ts.
-func (l *Log) findInBatch(batch []byte, ts int64) (offset, timestamp int64, err error) {
+// firstSince returns the first record with a timestamp of at least ts among those
+// from offset from up to end; -1 and -1 if there is none. Almost always the first
+// batch has it.
+func (p *Partition) firstSince(from, end, ts int64) (offset, timestamp int64, err error) {
+	offset, timestamp = -1, -1
+	start := p.Start()
+	var broken error
+	err = p.walk(max(from, start), end, func(h *header, batch []byte) bool {
+		if h.maxTimestamp >= ts {
+			offset, timestamp, broken = p.Topic.log.findInBatch(batch, start, ts)
+		}
+		return offset < 0 && broken == nil
+	})
+	return offset, timestamp, cmp.Or(err, broken)
+}
+
+// maxTime returns the largest timestamp of the records from the start up to end.
+func (p *Partition) maxTime(end int64) (ts int64, err error) {
+	ts = -1
+	start := p.Start()
+	var broken error
+	err = p.walk(start, end, func(h *header, batch []byte) bool {
+		if h.baseOffset >= start {
+			ts = max(ts, h.maxTimestamp)
+			return true
+		}
+		broken = p.Topic.log.scanBatch(batch, func(offset, timestamp int64) bool {
+			if offset >= start {
+				ts = max(ts, timestamp)
+			}
+			return true
+		})
+		return broken == nil
+	})
+	return ts, cmp.Or(err, broken)
+}
+
+// findInBatch returns the first record of a batch, from offset start on, with a
+// timestamp of at least ts; -1 and -1 if there is none.
+func (l *Log) findInBatch(batch []byte, start, ts int64) (offset, timestamp int64, err error) {
+	offset, timestamp = -1, -1
+	err = l.scanBatch(batch, func(at, t int64) bool {
+		if t < ts || at < start {
+			return true
+		}
+		offset, timestamp = at, t
+		return false
+	})
+	return offset, timestamp, err
+}
+
+// scanBatch calls visit for each record of a batch until it returns false.
+func (l *Log) scanBatch(batch []byte, visit func(offset, timestamp int64) bool) error {
 	h := decodeHeader(batch)
-	if h.attributes&attrLogAppendTime != 0 {
-		return h.baseOffset, h.maxTimestamp, nil
-	}
 	var d *decompressor
 	if h.compression() != codecNone {
 		d = l.unpack.get()
 		defer l.unpack.put(d)
 	}
-	offset, timestamp = -1, -1
-	err = scanRecords(&h, batch[HeaderSize:], d, math.MaxInt32, func(r record) bool {
-		if r.timestamp < ts {
-			return true
+	return scanRecords(&h, batch[HeaderSize:], d, math.MaxInt32, func(r record) bool {
+		if h.attributes&attrLogAppendTime != 0 {
+			r.timestamp = h.maxTimestamp
 		}
-		offset, timestamp = h.baseOffset+int64(r.offsetDelta), r.timestamp
-		return false
+		return visit(h.baseOffset+int64(r.offsetDelta), r.timestamp)
 	})
-	return offset, timestamp, err
 }
 
 // Available returns how many bytes Read would find, counting up to limit.

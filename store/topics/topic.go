@@ -75,8 +75,13 @@ type Partition struct {
 	// maxTimestamp is the largest timestamp of all records, -1 without one.
 	maxTimestamp int64
 	producers    map[int64]*producer
+	row          partitionRow
 	// open are the producers with an open transaction, in order of its first offset.
 	open []*producer
+
+	// What follows belongs to cleanLoop: below swept nothing is stored any more.
+	swept int64
+	usage usage
 
 	// mu guards waiting and held, and makes advancing end and waking one step, so
 	// that nobody begins to wait for what has just come.
@@ -93,8 +98,8 @@ func (p *Partition) Start() int64 { return p.start.Load() }
 func (p *Partition) End() int64 { return p.end.Load() }
 
 // Stable is the last stable offset: all transactions with records before it have
-// ended. Readers of committed records stop there.
-func (p *Partition) Stable() int64 { return p.stable.Load() }
+// ended. Readers of committed records stop there. Like Kafka's it is not below Start.
+func (p *Partition) Stable() int64 { return max(p.stable.Load(), p.start.Load()) }
 
 // Limit is where a reader stops: Stable if it reads committed records only, else End.
 func (p *Partition) Limit(committed bool) int64 {

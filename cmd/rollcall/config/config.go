@@ -56,6 +56,12 @@ type Config struct {
 	FetchMax          int
 	FetchSessionsMax  int
 
+	RetentionMs      int64
+	RetentionMinutes int64
+	RetentionHours   int64
+	RetentionBytes   int64
+	RetentionCheck   time.Duration
+
 	CleanupPolicy      string
 	TimestampType      string
 	TimestampBeforeMax time.Duration

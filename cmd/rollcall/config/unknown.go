@@ -21,10 +21,6 @@ var foreign = map[string]struct {
 	"group.coordinator.new.enable":   {true, "Kafka 4.1 removed it"},
 
 	"max.connections.per.ip": {true, "max.connections counts all addresses"},
-	"log.retention.bytes":    {true, "records are kept until their topic is deleted"},
-	"log.retention.ms":       {true, "records are kept until their topic is deleted"},
-	"log.retention.minutes":  {true, "records are kept until their topic is deleted"},
-	"log.retention.hours":    {true, "records are kept until their topic is deleted"},
 
 	"offsets.topic.replication.factor":                 {false, "there is one copy of everything"},
 	"default.replication.factor":                       {false, "there is one copy of everything"},

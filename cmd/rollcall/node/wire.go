@@ -49,7 +49,11 @@ func (n *Node) open(c *config.Config) (err error) {
 		Committer:          n.store.Topics().Committer,
 		Broker:             c.Set(),
 		ProducerExpiration: c.ProducerExpiration,
-		OnDelete:           func(name string, id topics.ID) { topicDeleted(n.router, name, group.TopicID(id)) },
+		RetentionInterval:  c.RetentionCheck,
+		OnCleanError: func(topic string, partition int32, err error) {
+			n.log.Error("records not cleaned", zap.String("topic", topic), zap.Int32("partition", partition), zap.Error(err))
+		},
+		OnDelete: func(name string, id topics.ID) { topicDeleted(n.router, name, group.TopicID(id)) },
 	}); err != nil {
 		return fmt.Errorf("reading the topics in %s: %w", c.DataDir, err)
 	}
