@@ -14,7 +14,7 @@ const (
 	slot          = 3000 // milliseconds
 	sendPart      = 800
 	sessionPart   = 900
-	rebalancePart = 1450
+	rebalancePart = 1200
 	memberPart    = 25
 )
 
