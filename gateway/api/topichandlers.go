@@ -63,6 +63,14 @@ func (h *TopicHandlers) Entries() []Entry {
 		{Key: 37, Min: 0, Max: 3, Handle: h.createPartitions},
 		{Key: 44, Min: 0, Max: 1, Handle: h.incrementalAlterConfigs},
 		{Key: 74, Min: 0, Max: 1, Handle: h.listConfigResources},
+		{Key: 23, Min: 2, Max: 4, Handle: h.offsetForLeaderEpoch},
+		{Key: 29, Min: 1, Max: 3, Handle: h.describeACLs},
+		{Key: 43, Min: 0, Max: 2, Handle: h.electLeaders},
+		{Key: 46, Min: 0, Max: 0, Handle: h.listPartitionReassignments},
+		{Key: 48, Min: 0, Max: 1, Handle: h.describeClientQuotas},
+		{Key: 50, Min: 0, Max: 0, Handle: h.describeUserSCRAMCredentials},
+		{Key: 60, Min: 0, Max: 2, Handle: h.describeCluster},
+		{Key: 75, Min: 0, Max: 0, Handle: h.describeTopicPartitions},
 	}
 }
 
