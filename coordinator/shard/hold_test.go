@@ -13,19 +13,24 @@ import (
 )
 
 // TestReplyWaitsForItsGroup stalls the disk: no reply of the group with the write
-// leaves, without records or not; those of another group do.
+// leaves, without records or not; those of another group do. A fetch that wants what
+// is stable waits as well, and both see the write that they waited for (S1.5, S1.7).
 func TestReplyWaitsForItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, shardtest.NewLog(), config())
 		r.log.Hold()
 		r.submit("commit a", "a", commit(1))
-		r.submit("fetch a", "a", fetch())
+		plain := r.submit("fetch a", "a", fetch())
+		stable := r.submit("stable fetch a", "a", &group.Fetch{RequireStable: true, Topics: fetch().Topics})
 		r.submit("describe a", "a", new(group.Describe))
 		r.submit("fetch b", "b", fetch())
 		r.submit("describe b", "b", new(group.Describe))
 		r.book.wantOrder(t, "fetch b", "describe b")
 		r.log.Sync(1)
-		r.book.wantOrder(t, "fetch b", "describe b", "commit a", "fetch a", "describe a")
+		r.book.wantOrder(t, "fetch b", "describe b", "commit a", "fetch a", "stable fetch a", "describe a")
+		if a, b := plain.offset(t), stable.offset(t); a != 1 || b != 1 {
+			t.Errorf("offsets %d and %d after the write, want 1", a, b)
+		}
 	})
 }
 

@@ -165,8 +165,8 @@ func TestS3_7_S3_11_ProtocolTypeAndUnknownGroups(t *testing.T) {
 	})
 }
 
-// A write that does not reach the disk: the reply is an error after
-// offsets.commit.timeout.ms, other groups do not wait, and the state is kept.
+// A write that does not reach the disk: the reply is the same error for every partition
+// after offsets.commit.timeout.ms, other groups do not wait, and the state is kept.
 func TestWriteTimeout(t *testing.T) {
 	scenario(t, func(w *world) {
 		a, other := w.consumer("g"), w.consumer("other")
@@ -174,16 +174,16 @@ func TestWriteTimeout(t *testing.T) {
 		w.stable(other)
 		w.memory.Hold()
 		start := time.Now()
-		req := commitRequest(t, "t:0")
+		req := commitRequest(t, "t:2,0,1 u:1,0")
 		req.Group, req.MemberID, req.Generation = "g", a.id, a.generation
 		commit := w.send(8, req)
 		fetch := w.send(8, fetchRequest(t, "g=t:0"))
 		w.want("another group", other.beats(), 0)
 		w.want("the group waits", commit.parked() && fetch.parked(), true)
-		w.want("commit", commitAnswer(commit.after(start, 5*time.Second)), "t:0=15")
+		w.want("commit", commitAnswer(commit.after(start, 5*time.Second)), "t:2=15,0=15,1=15 u:1=15,0=15")
 		w.want("fetch", fetchAnswer(t, fetch.response()), "16|")
 		w.memory.Release()
-		w.want("it has landed", w.fetch(8, "g=t:0"), "0|t:0=100/0")
+		w.want("it has landed", w.fetch(8, "g=t:0,1,2 u:0,1"), "0|t:0=100/0,1=101/0,2=102/0 u:0=100/0,1=101/0")
 	})
 }
 
