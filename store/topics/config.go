@@ -285,7 +285,13 @@ type Settings struct {
 	// is no bound.
 	Deleted                     bool
 	RetentionMs, RetentionBytes int64
-	LogAppendTime               bool
+	// When a compacted topic is compacted: the dirty part of it that is enough, and
+	// between what ages of records.
+	DirtyRatioMin                      float64
+	CompactionLagMin, CompactionLagMax int64
+	// DeleteRetentionMs is how long tombstones stay.
+	DeleteRetentionMs int64
+	LogAppendTime     bool
 	// TimestampBeforeMax and TimestampAfterMax bound how far a producer's clock may
 	// be behind and ahead of ours, in milliseconds.
 	TimestampBeforeMax, TimestampAfterMax int64
@@ -297,6 +303,7 @@ func settingsOf(topic []Config, broker map[string]string) Settings {
 		n, _ := strconv.ParseInt(strings.TrimSpace(value(name)), 10, 64)
 		return n
 	}
+	ratio, _ := strconv.ParseFloat(strings.TrimSpace(value("min.cleanable.dirty.ratio")), 64)
 	return Settings{
 		MaxMessageBytes:      int(number("max.message.bytes")),
 		MaxDecompressedBytes: number("max.decompressed.message.bytes"),
@@ -304,6 +311,10 @@ func settingsOf(topic []Config, broker map[string]string) Settings {
 		Deleted:              strings.Contains(value("cleanup.policy"), "delete"),
 		RetentionMs:          number("retention.ms"),
 		RetentionBytes:       number("retention.bytes"),
+		DirtyRatioMin:        ratio,
+		CompactionLagMin:     number("min.compaction.lag.ms"),
+		CompactionLagMax:     number("max.compaction.lag.ms"),
+		DeleteRetentionMs:    number("delete.retention.ms"),
 		LogAppendTime:        strings.TrimSpace(value("message.timestamp.type")) == "LogAppendTime",
 		TimestampBeforeMax:   number("message.timestamp.before.max.ms"),
 		TimestampAfterMax:    number("message.timestamp.after.max.ms"),

@@ -28,7 +28,7 @@
 //	'd' id partition 'b' offset         a record batch under its base offset
 //	'd' id partition 'i' time offset    a batch whose largest timestamp is above all before it
 //	'd' id partition 'a' offset         an aborted transaction, under the offset of its marker
-//	'd' id partition 's'                where the partition begins, if not at 0
+//	'd' id partition 's'                where the partition begins, and up to where it is compacted
 //	'd' id partition 'p' producer       what is remembered of an idempotent producer
 //
 // So everything of a partition, and everything of a topic, is one range of keys.

@@ -125,6 +125,7 @@ func (p *Partition) load(it *pebble.Iterator) error {
 		}
 	}
 	p.start.Store(p.row.start)
+	p.cleaned = p.row.cleaned
 	p.next = p.row.start
 	if it.SeekLT(after(batches)) && bytes.HasPrefix(it.Key(), batches) {
 		value, err := it.ValueAndErr()

@@ -64,11 +64,13 @@ type Log struct {
 	expireMs  int64
 	// producersMax is the constant but in tests.
 	producersMax int
-	onDelete     func(name string, id ID)
-	onCleanError func(topic string, partition int32, err error)
-	now          func() time.Time
-	newID        func() ID
-	unpack       decompressors
+	// compactKeysMax is the constant but in tests.
+	compactKeysMax int
+	onDelete       func(name string, id ID)
+	onCleanError   func(topic string, partition int32, err error)
+	now            func() time.Time
+	newID          func() ID
+	unpack         decompressors
 
 	// byName and byID have the topics that are durable and not deleted: name to
 	// *Topic and ID to *Topic. Written by the committer's goroutine, read by all.
@@ -116,7 +118,8 @@ func Open(o Options) (*Log, error) {
 		groupNewest:  map[string][]Config{},
 		closed:       make(chan struct{}),
 
-		producersMax: producersMax,
+		producersMax:   producersMax,
+		compactKeysMax: compactKeysMax,
 	}
 	if l.expireMs == 0 {
 		l.expireMs = 24 * time.Hour.Milliseconds()

@@ -21,18 +21,22 @@ type usage struct {
 	bytes     int64
 }
 
-// cleanLoop applies retention until the log is closed, and deletes what is below the
+// cleanLoop applies retention and compacts until the log is closed, and deletes what is below the
 // start of partitions. It is the only one that deletes or replaces batches of topics
 // that stay.
 func (l *Log) cleanLoop(interval time.Duration) {
 	retention := time.NewTicker(interval)
 	defer retention.Stop()
+	compaction := time.NewTicker(compactInterval)
+	defer compaction.Stop()
 	for {
 		select {
 		case <-l.closed:
 			return
 		case <-retention.C:
 			l.eachPartition(l.retain)
+		case <-compaction.C:
+			l.eachPartition(l.compact)
 		case <-l.cleanerWake:
 		}
 		l.eachPartition(l.sweep)
@@ -104,13 +108,12 @@ func (p *Partition) walkPiece(it *pebble.Iterator, from int64, visit func(h *hea
 	return 0, false, err
 }
 
-// measure brings what is known of the size of a partition up to its end: each batch
+// measure brings what is known of the size of a partition, from an offset on, up to its end: each batch
 // is looked at once in the life of the process.
-func (p *Partition) measure() error {
+func (p *Partition) measure(u *usage, from int64) error {
 	end := p.End()
-	u := &p.usage
-	if start := p.Start(); u.from != start {
-		*u = usage{from: start, end: start}
+	if u.from != from || u.end < from {
+		*u = usage{from: from, end: from}
 	}
 	err := p.walk(u.end, end, func(_ *header, batch []byte) bool {
 		u.bytes += int64(len(batch))
@@ -141,7 +144,7 @@ func (l *Log) retain(p *Partition) error {
 		}
 	}
 	if s.RetentionBytes >= 0 {
-		if err = p.measure(); err != nil {
+		if err = p.measure(&p.usage, start); err != nil {
 			return err
 		}
 		if to, freed, err = p.surplus(to, freed, s.RetentionBytes); err != nil {

@@ -82,6 +82,9 @@ type Partition struct {
 	// What follows belongs to cleanLoop: below swept nothing is stored any more.
 	swept int64
 	usage usage
+	// dirty are the batches from cleaned on: up to there it is compacted.
+	dirty   usage
+	cleaned int64
 
 	// mu guards waiting and held, and makes advancing end and waking one step, so
 	// that nobody begins to wait for what has just come.

@@ -17,10 +17,12 @@ const partitionRowVersion = 1
 type partitionRow struct {
 	// start is the first offset that can be read.
 	start int64
+	// cleaned is up to where the partition is compacted. Rows may end before it.
+	cleaned int64
 }
 
 func (r partitionRow) encode() []byte {
-	return binary.AppendVarint([]byte{partitionRowVersion}, r.start)
+	return binary.AppendVarint(binary.AppendVarint([]byte{partitionRowVersion}, r.start), r.cleaned)
 }
 
 func decodePartitionRow(b []byte) (row partitionRow, err error) {
@@ -29,6 +31,9 @@ func decodePartitionRow(b []byte) (row partitionRow, err error) {
 		return row, fmt.Errorf("unknown version %d", v)
 	}
 	row.start = r.varint()
+	if len(r.b) > 0 {
+		row.cleaned = r.varint()
+	}
 	return row, r.err()
 }
 
