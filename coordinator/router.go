@@ -36,8 +36,8 @@ type Groups interface {
 	// Shards is offsets.topic.num.partitions of the store.
 	Shards() uint32
 
-	// Coordinates tells whether this process coordinates the group: none,
-	// COORDINATOR_NOT_AVAILABLE or (for a later cluster mode) NOT_COORDINATOR.
+	// Coordinates tells whether this process coordinates the group: none, or
+	// NOT_COORDINATOR: not yet, or (in a later cluster mode) another one does.
 	Coordinates(id string) group.Code
 }
 
@@ -292,10 +292,7 @@ func (r *Router) Submit(ctx context.Context, id string, ev group.Event, sink sha
 // shard returns a shard, or why it is not here.
 func (r *Router) shard(n uint32) (*shard.Shard, group.Code) {
 	m := r.owned.Load()
-	switch {
-	case m == nil:
-		return nil, group.CoordinatorNotAvailable
-	case m.shards[n] == nil:
+	if m == nil || m.shards[n] == nil {
 		return nil, group.NotCoordinator
 	}
 	return m.shards[n], group.None

@@ -62,16 +62,16 @@ func stop(t *testing.T, r *Router, ended <-chan error) {
 	}
 }
 
-// TestRouterLife: 15 before the start, then service, 16 after the end; Ready says
-// why not.
+// TestRouterLife: 16 before the start (B126), then service, 16 after the end; Ready
+// says why not.
 func TestRouterLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRouter(shard.Config{}, 50, shardtest.NewLog())
-		if got := ask(r, "g", fetch()).Code; got != group.CoordinatorNotAvailable {
-			t.Errorf("before the start: code %d, want %d", got, group.CoordinatorNotAvailable)
+		if got := ask(r, "g", fetch()).Code; got != group.NotCoordinator {
+			t.Errorf("before the start: code %d, want %d", got, group.NotCoordinator)
 		}
-		if got := r.Coordinates("g"); got != group.CoordinatorNotAvailable {
-			t.Errorf("Coordinates before the start: %d, want %d", got, group.CoordinatorNotAvailable)
+		if got := r.Coordinates("g"); got != group.NotCoordinator {
+			t.Errorf("Coordinates before the start: %d, want %d", got, group.NotCoordinator)
 		}
 		if ready, reason := r.Ready(); ready || reason != "the coordinator has not started" {
 			t.Errorf("ready %v, %q", ready, reason)
@@ -115,8 +115,8 @@ func TestRouterStopBeforeRun(t *testing.T) {
 		if err := r.Run(t.Context(), nil); err != nil {
 			t.Errorf("Run after Stop: %v", err)
 		}
-		if got := r.Coordinates("g"); got != group.CoordinatorNotAvailable {
-			t.Errorf("Coordinates: %d, want %d", got, group.CoordinatorNotAvailable)
+		if got := r.Coordinates("g"); got != group.NotCoordinator {
+			t.Errorf("Coordinates: %d, want %d", got, group.NotCoordinator)
 		}
 		if err := r.Run(t.Context(), nil); !errors.Is(err, ErrRunning) {
 			t.Errorf("second Run: %v", err)
