@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,7 @@ func parkedSync(t *testing.T, srv *rig.Server, g string) {
 func oneClientID(t *testing.T, srv *rig.Server, g string) {
 	m1, m2 := newPeer(t, srv, g), newPeer(t, srv, g)
 	m1.joinVersion, m2.joinVersion = 3, 3
+	m1.rebalance, m2.rebalance = 3*time.Second, 3*time.Second
 	m1.ClientID, m2.ClientID = "sarama", "sarama"
 	m1.join()
 	m2.park()
@@ -110,6 +112,15 @@ func oneClientID(t *testing.T, srv *rig.Server, g string) {
 	other.join()
 	if other.id == m1.id {
 		t.Errorf("two groups share the member id %q", m1.id)
+	}
+	again := *m1
+	again.id = ""
+	again.park() // its connection belongs to it now: m1 cannot rejoin, and is dropped
+	m2.ask()
+	again.joined()
+	resp = m2.joined()
+	if _, there := memberIDs(resp)[again.id]; !there || again.id == m1.id || len(resp.Members) != 2 {
+		t.Errorf("one connection, two joins: %q after %q, members %v", again.id, m1.id, memberIDs(resp))
 	}
 }
 
@@ -401,33 +412,40 @@ func staticTimeouts(t *testing.T, srv *rig.Server, g string) {
 }
 
 func leaveByInstance(t *testing.T, srv *rig.Server, g string) {
-	a, b, m := newPeer(t, srv, g).static("a"), newPeer(t, srv, g).static("b"), newPeer(t, srv, g)
-	stable(t, a, b, m)
-	was := b.generation
-	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Version, req.Group = 3, g
-	member := func(id string, instance *string) {
-		req.Members = append(req.Members, kmsg.LeaveGroupRequestMember{MemberID: id, InstanceID: instance})
-	}
-	zz := "zz"
-	member("", a.instance)
-	member("bad", b.instance)
-	member("", &zz)
-	member(m.id, nil)
-	member("nope", nil)
-	resp := rig.Do[*kmsg.LeaveGroupResponse](rig.Dial(t, srv.Addr), req)
-	want := []int16{errNone, errFencedInstance, errUnknownMember, errNone, errUnknownMember}
-	for i, got := range resp.Members {
-		if got.ErrorCode != want[i] {
-			t.Errorf("member %d: code %d, want %d", i, got.ErrorCode, want[i])
+	for _, version := range []int16{3, 4, 5} {
+		g := fmt.Sprint(g, version)
+		a, b, m := newPeer(t, srv, g).static("a"), newPeer(t, srv, g).static("b"), newPeer(t, srv, g)
+		stable(t, a, b, m)
+		was := b.generation
+		req := kmsg.NewPtrLeaveGroupRequest()
+		req.Version, req.Group = version, g
+		member := func(id string, instance *string) {
+			req.Members = append(req.Members, kmsg.LeaveGroupRequestMember{MemberID: id, InstanceID: instance})
 		}
-		if (got.InstanceID == nil) != (req.Members[i].InstanceID == nil) {
-			t.Errorf("member %d: the instance id is not echoed", i)
+		zz := "zz"
+		member("", a.instance)
+		member("bad", b.instance)
+		member("", &zz)
+		member(m.id, nil)
+		member("nope", nil)
+		resp := rig.Do[*kmsg.LeaveGroupResponse](rig.Dial(t, srv.Addr), req)
+		want := []int16{errNone, errFencedInstance, errUnknownMember, errNone, errUnknownMember}
+		if resp.ErrorCode != errNone || len(resp.Members) != len(want) {
+			t.Fatalf("v%d: code %d with %d members", version, resp.ErrorCode, len(resp.Members))
 		}
-	}
-	b.join()
-	if b.generation != was+1 {
-		t.Errorf("the batch made generation %d, want %d", b.generation, was+1)
+		for i, got := range resp.Members {
+			asked := req.Members[i]
+			if got.ErrorCode != want[i] || got.MemberID != asked.MemberID {
+				t.Errorf("v%d, member %d: code %d of %q, want %d of %q", version, i, got.ErrorCode, got.MemberID, want[i], asked.MemberID)
+			}
+			if (got.InstanceID == nil) != (asked.InstanceID == nil) || got.InstanceID != nil && *got.InstanceID != *asked.InstanceID {
+				t.Errorf("v%d, member %d: the instance id is not echoed", version, i)
+			}
+		}
+		b.join()
+		if b.generation != was+1 {
+			t.Errorf("v%d: the batch made generation %d, want %d", version, b.generation, was+1)
+		}
 	}
 }
 

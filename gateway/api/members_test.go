@@ -180,11 +180,13 @@ func TestB105_Reasons(t *testing.T) {
 		{ptr(strings.Repeat("絵", 1000)), strings.Repeat("絵", 85)},
 	} {
 		s := newServer()
-		join := joinRequest()
-		join.Reason = tc.reason
-		s.ask(t, 9, join)
-		if got := s.lastEvent().(*group.Join).Reason; got != tc.want {
-			t.Errorf("join reason %.40q, want %.40q", got, tc.want)
+		for v := int16(8); v <= 9; v++ {
+			join := joinRequest()
+			join.Reason = tc.reason
+			s.ask(t, v, join)
+			if got := s.lastEvent().(*group.Join).Reason; got != tc.want {
+				t.Errorf("v%d: join reason %.40q, want %.40q", v, got, tc.want)
+			}
 		}
 		s.ask(t, 5, &kmsg.LeaveGroupRequest{Group: "g", Members: []kmsg.LeaveGroupRequestMember{{MemberID: "m", Reason: tc.reason}}})
 		if got := s.lastEvent().(*group.Leave).Members[0].Reason; got != tc.want {

@@ -43,6 +43,19 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestB66_RetentionSaturates: minutes beyond what a duration holds, about 292 years,
+// are the longest duration there is.
+func TestB66_RetentionSaturates(t *testing.T) {
+	for minutes, want := range map[string]time.Duration{
+		"36000": 25 * 24 * time.Hour, "2147483647": 153_722_867 * time.Minute,
+	} {
+		c, _, err := load(t, "offsets.retention.minutes: "+minutes, nil, nil)
+		if err != nil || c.OffsetsRetention != want {
+			t.Errorf("%s minutes: %v, %v, want %v", minutes, c.OffsetsRetention, err, want)
+		}
+	}
+}
+
 // TestPrecedence sets one key in all three places and takes away the stronger ones.
 func TestPrecedence(t *testing.T) {
 	const file = "# comment\ngroup.max.size: 7\nnode.id: 3\n"
