@@ -262,6 +262,30 @@ func tables(t *testing.T) (producers, snapshots *named.Table) {
 	return producers, snapshots
 }
 
+// TestSnapshotNames: a name that a list could not show as it is, is refused; any other
+// finds its snapshot again.
+func TestSnapshotNames(t *testing.T) {
+	_, snapshots := tables(t)
+	h := New(Config{Groups: &fakeGroups{}, Snapshots: snapshots})
+	for name, code := range map[string]int{
+		"%FF": 422, "a%C3": 422, "%00": 422, "a%0Ab": 422, "%E2%80%AE": 422, "%2E": 422, "%2E%2E": 422, strings.Repeat("a", 201): 422,
+		"a%2Fb": 201, "%2Fa": 201, "...": 201, "a%20b": 201, "%EF%BF%BD": 201, strings.Repeat("a", 200): 201,
+	} {
+		if got := request(t, h, "PUT", "/v1/snapshots/"+name, "{}", nil); got != code {
+			t.Errorf("%s: %d, want %d", name, got, code)
+		}
+	}
+	var list struct{ Snapshots []SnapshotLine }
+	if request(t, h, "GET", "/v1/snapshots", "", &list); len(list.Snapshots) != 6 {
+		t.Errorf("there are %d", len(list.Snapshots))
+	}
+	for _, s := range list.Snapshots {
+		if code := request(t, h, "PUT", "/v1/snapshots/"+url.PathEscape(s.Snapshot), "{}", nil); code != 409 {
+			t.Errorf("%q again: %d", s.Snapshot, code)
+		}
+	}
+}
+
 // TestOpenAPI compares the document with what is served: each operation of it
 // exists, and what is not in it does not.
 func TestOpenAPI(t *testing.T) {

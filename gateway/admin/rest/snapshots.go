@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -44,7 +45,7 @@ type (
 		Name string `path:"name"`
 	}
 	newSnapshotInput struct {
-		Name string `path:"name" doc:"1 to 200 characters that can be printed."`
+		Name string `path:"name" doc:"1 to 200 characters that can be printed, but not . or .."`
 		Body NewSnapshot
 	}
 	snapshotOutput  struct{ Body SnapshotLine }
@@ -81,9 +82,20 @@ type storedSnapshot struct {
 	Offsets int       `json:"offsets"`
 }
 
+// checkSnapshotName refuses names that a list could not show or a path not name.
+func checkSnapshotName(name string) error {
+	unprintable := func(c rune) bool { return !strconv.IsPrint(c) }
+	switch {
+	case name == "." || name == "..", name == "", len(name) > snapshotNameMax,
+		!utf8.ValidString(name), strings.ContainsFunc(name, unprintable):
+		return huma.Error422UnprocessableEntity(fmt.Sprintf("%q is no name of 1 to %d characters that can be printed; . and .. are none either", name, snapshotNameMax))
+	}
+	return nil
+}
+
 func (h *handlers) createSnapshot(ctx context.Context, in *newSnapshotInput) (*snapshotOutput, error) {
-	if in.Name == "" || len(in.Name) > snapshotNameMax || strings.ContainsFunc(in.Name, func(c rune) bool { return !strconv.IsPrint(c) }) {
-		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%q is no name of 1 to %d characters that can be printed", in.Name, snapshotNameMax))
+	if err := checkSnapshotName(in.Name); err != nil {
+		return nil, err
 	}
 	head := storedSnapshot{Version: storedVersion, At: time.Now().UTC()}
 	var content bytes.Buffer
