@@ -46,6 +46,9 @@ const (
 // ErrVersion is what a conditional delete fails with when the row is another one.
 var ErrVersion = errors.New("there is another version under that name")
 
+// ErrReleased is what a wait ends with when the process stops.
+var ErrReleased = errors.New("the gateway is stopping")
+
 // errRow is what a row that is not one of ours is reported with.
 var errRow = errors.New("a named value has an unknown version or is damaged")
 
@@ -78,11 +81,15 @@ type Table struct {
 	last uint64
 	// added is closed when a row is added, and made anew.
 	added chan struct{}
+	// released is closed by Release.
+	released chan struct{}
+	release  sync.Once
 }
 
 // Open reads a table.
 func Open(db *store.DB, kind Kind) (*Table, error) {
-	t := &Table{db: db.Pebble, committer: db.Committer, kind: kind, now: time.Now, added: make(chan struct{})}
+	t := &Table{db: db.Pebble, committer: db.Committer, kind: kind, now: time.Now,
+		added: make(chan struct{}), released: make(chan struct{})}
 	value, closer, err := t.db.Get(t.key(counterRow, ""))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return t, nil
@@ -135,7 +142,12 @@ func (t *Table) Get(name string) (Row, bool, error) {
 	return t.get(name)
 }
 
-// Await is Get, but waits for a row that is not there until ctx ends.
+// Release ends every Await, for ever: the process is about to stop. Everything else
+// works on.
+func (t *Table) Release() { t.release.Do(func() { close(t.released) }) }
+
+// Await is Get, but waits for a row that is not there until ctx ends. It fails with
+// [ErrReleased] after Release.
 func (t *Table) Await(ctx context.Context, name string) (Row, bool, error) {
 	for {
 		t.mu.Lock()
@@ -147,6 +159,8 @@ func (t *Table) Await(ctx context.Context, name string) (Row, bool, error) {
 		}
 		select {
 		case <-added:
+		case <-t.released:
+			return Row{}, false, ErrReleased
 		case <-ctx.Done():
 			return Row{}, false, nil
 		}

@@ -225,6 +225,7 @@ func (n *Node) stop(ctx context.Context) error {
 	defer close(n.stopped)
 	err := n.kafka.Shutdown(ctx) // which chores may have to answer for
 	n.stopChores()
+	n.producers.Release() // or Shutdown would wait for who waits for a snapshot
 	n.admin.Shutdown(ctx)
 	n.doing.Wait()
 	return errors.Join(err, n.close())

@@ -193,6 +193,9 @@ func (h *handlers) getProducer(ctx context.Context, in *producerInput) (*produce
 	ctx, cancel := context.WithTimeout(ctx, min(time.Duration(in.Wait)*time.Millisecond, producerWaitMax))
 	defer cancel()
 	row, ok, err := h.Producers.Await(ctx, in.ID)
+	if errors.Is(err, named.ErrReleased) {
+		return nil, huma.Error503ServiceUnavailable(err.Error())
+	}
 	if err != nil {
 		return nil, err
 	}
