@@ -261,15 +261,19 @@ func TestStopAnswersWhatIsHeld(t *testing.T) {
 // TestB122FloodOfMemberIDs: ids that are never used neither hold up a group for long
 // nor stay in memory.
 func TestB122FloodOfMemberIDs(t *testing.T) {
+	ids := 3000
+	if *full {
+		ids = 20_000
+	}
 	srv := forRaw(t)
 	g := unique(t, "g")
 	flood := newPeer(t, srv, g)
 	flood.session = 30 * time.Minute
-	for range 3000 {
+	for range ids {
 		flood.sendJoin()
 	}
 	refused := 0
-	for range 3000 {
+	for range ids {
 		switch code := rig.Answer[*kmsg.JoinGroupResponse](flood.Conn).ErrorCode; code {
 		case errMemberIDRequired:
 		case errGroupMaxSize:
@@ -278,7 +282,7 @@ func TestB122FloodOfMemberIDs(t *testing.T) {
 			t.Fatalf("code %d", code)
 		}
 	}
-	t.Logf("%d of 3000 ids were refused", refused)
+	t.Logf("%d of %d ids were refused", refused, ids)
 	m := newPeer(t, srv, g)
 	m.rebalance = time.Second
 	m.joinVersion = 3
@@ -314,7 +318,19 @@ func TestB124SeriesStayBounded(t *testing.T) {
 	}
 	ask(10)
 	before := series()
-	ask(3000)
+	requests := 3000
+	if *full {
+		requests = 50_000
+	}
+	ask(requests)
+	for range 1000 {
+		resp, err := http.Get(fmt.Sprintf("http://%s/subjects/%d", srv.Admin, rand.Uint64()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body) // so that the connection serves again
+		resp.Body.Close()
+	}
 	if after := series(); after > before+10 {
 		t.Errorf("%d lines of metrics became %d", before, after)
 	}

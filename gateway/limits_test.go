@@ -36,7 +36,7 @@ func TestAnnouncedBytesCostNothing(t *testing.T) {
 func TestDeclaredArraysCostNothing(t *testing.T) {
 	s := loopback(t, nil)
 	frame := []byte("\x00\x00\x00\x1f\x00\x0b\x00\x00\x00\x00\x00\x01\xff\xff\x00\x01g\x00\x00\x00\x00\x00\x00\x00\x01c\x03\x3b\xfc\x00\x00\x00\x00\x00\x00")
-	const clients = 200
+	const clients = 1000
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range clients {
