@@ -209,7 +209,7 @@ func TestOperatorSnapshots(t *testing.T) {
 	o.commit("audit", 1, 7)
 	o.does(0, "snapshot all has 2 offsets of 2 groups\n", "offsets snapshot create all")
 	o.does(0, "snapshot some has 1 offsets of 1 groups\n", "offsets snapshot create some --prefix b")
-	o.does(0, "snapshot one has 1 offsets of 1 groups\n", "offsets snapshot create one --group audit")
+	o.does(0, "snapshot one has 1 offsets of 1 groups\n", "offsets snapshot create one --group audit --group audit")
 	o.does(1, "rollcall: there is a snapshot \"all\"\n", "offsets snapshot create all")
 	o.does(0, "SNAPSHOT +TAKEN +GROUPS +OFFSETS\nall +\\S+ +2 +2\none .*some .*", "offsets snapshot list")
 	o.commit("billing", 0, 99)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,7 +141,9 @@ type snapshotGroup struct {
 
 // eachGroup calls f with the ids that a request means.
 func (h *handlers) eachGroup(ctx context.Context, which *NewSnapshot, f func(id string) error) error {
-	for _, id := range which.Groups {
+	ids := slices.Clone(which.Groups)
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		if err := f(id); err != nil {
 			return err
 		}
