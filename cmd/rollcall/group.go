@@ -175,8 +175,11 @@ func groupDeleteCommand() *cobra.Command {
 			if err := gateway.call(cmd.Context(), http.MethodGet, path, nil, &g); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s group %s (%s, %d members) with %d committed offsets\n",
-				execute.verb("delete"), g.Group, g.State, len(g.Members), len(g.Offsets))
+			if len(g.Members) > 0 {
+				return fmt.Errorf("group %q has %d members; stop them first", id, len(g.Members))
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s group %s (%s) with %d committed offsets\n",
+				execute.verb("delete"), g.Group, g.State, len(g.Offsets))
 			if !execute.yes {
 				continue
 			}

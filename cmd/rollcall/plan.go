@@ -124,7 +124,10 @@ func (p *resetPlan) changes(now []rest.CommittedOffset, set []rest.SetOffset, na
 func (p *resetPlan) run(cmd *cobra.Command, execute *execution) error {
 	for i := range p.groups {
 		g := &p.groups[i]
-		fmt.Fprintf(cmd.OutOrStdout(), "%s group %s: %d of %d offsets change\n", execute.verb("reset"), g.id, len(g.lines), len(g.offsets))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s group %s: %d offsets change\n", execute.verb("reset"), g.id, len(g.lines))
+		if p.replace && len(g.offsets) == 0 && len(g.lines) > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "rollcall: group %s had committed nothing then: all its offsets go\n", g.id)
+		}
 		for _, note := range g.notes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "rollcall: group %s: %s\n", g.id, note)
 		}

@@ -137,6 +137,8 @@ func (r *resetter) prepare(ctx context.Context, stdin io.Reader, topics []string
 		return usageError{err}
 	}
 	switch t := r.targets; {
+	case t.offset < 0:
+		return usageError{fmt.Errorf("--to-offset %d: offsets begin at 0", t.offset)}
 	case t.like != "":
 		r.fixed, err = r.offsets(ctx, t.like, "")
 		if err == nil && len(r.fixed) == 0 {

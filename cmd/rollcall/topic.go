@@ -62,6 +62,9 @@ func topicCreateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if cmd.Flags().Changed("partitions") && *partitions < 1 {
+			return usageError{fmt.Errorf("--partitions %d: a topic has one at least", *partitions)}
+		}
 		gateway, err := connect()
 		if err != nil {
 			return err
