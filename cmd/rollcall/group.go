@@ -104,30 +104,13 @@ func groupDescribeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for i, id := range groups {
-			var g rest.GroupDescription
-			if err := gateway.call(cmd.Context(), http.MethodGet, groupPath(id), nil, &g); err != nil {
-				return err
-			}
-			if *output == outputJSON {
-				err = printJSON(cmd.OutOrStdout(), &g)
-			} else {
-				err = describeGroup(cmd.OutOrStdout(), &g, i > 0)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return describeEach(cmd, gateway, *output, groups, groupPath, describeGroup)
 	}
 	return cmd
 }
 
-// describeGroup prints a group as tables; apart puts an empty line before it.
-func describeGroup(w io.Writer, g *rest.GroupDescription, apart bool) error {
-	if apart {
-		fmt.Fprintln(w)
-	}
+// describeGroup prints a group as tables.
+func describeGroup(w io.Writer, g *rest.GroupDescription) error {
 	fmt.Fprintf(w, "group %s: %s, protocol %s (%s), %d members\n", g.Group, g.State, dash(g.Protocol), dash(g.ProtocolType), len(g.Members))
 	if len(g.Members) > 0 {
 		t := newTable(w, "MEMBER", "INSTANCE", "CLIENT", "HOST", "ASSIGNMENT")

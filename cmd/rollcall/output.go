@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"text/tabwriter"
 
@@ -76,3 +77,27 @@ func (t *table) row(cells ...any) {
 }
 
 func (t *table) flush() error { return t.w.Flush() }
+
+// describeEach gets what is at the path of each name and prints it, as JSON or by
+// show, with an empty line between.
+func describeEach[T any](cmd *cobra.Command, gateway *admin, format outputFormat, names []string, path func(string) string, show func(io.Writer, *T) error) error {
+	w := cmd.OutOrStdout()
+	for i, name := range names {
+		var what T
+		err := gateway.call(cmd.Context(), http.MethodGet, path(name), nil, &what)
+		switch {
+		case err != nil:
+		case format == outputJSON:
+			err = printJSON(w, &what)
+		default:
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			err = show(w, &what)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

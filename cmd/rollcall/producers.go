@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -60,29 +61,26 @@ func producersListCommand() *cobra.Command {
 }
 
 func producersDescribeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "describe ID", Short: "Show the snapshot of a producer", Args: oneArg}
+	cmd := &cobra.Command{Use: "describe ID...", Short: "Show the snapshots of producers", Args: someArgs}
 	connect, output := withAdmin(cmd), withOutput(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		gateway, err := connect()
 		if err != nil {
 			return err
 		}
-		var p rest.ProducerSnapshot
-		if err := gateway.call(cmd.Context(), http.MethodGet, producerPath(args[0]), nil, &p); err != nil {
-			return err
-		}
-		if *output == outputJSON {
-			return printJSON(cmd.OutOrStdout(), &p)
-		}
-		w := cmd.OutOrStdout()
-		fmt.Fprintf(w, "producer %s: version %d, expires %s\n", p.Producer, p.Version, p.Expires.Format(time.RFC3339))
-		t := newTable(w, "TOPIC", "PARTITION", "OFFSET")
-		for _, o := range p.Offsets {
-			t.row(o.Topic, o.Partition, o.Offset)
-		}
-		return t.flush()
+		return describeEach(cmd, gateway, *output, ids, producerPath, describeProducer)
 	}
 	return cmd
+}
+
+// describeProducer prints a snapshot as a table.
+func describeProducer(w io.Writer, p *rest.ProducerSnapshot) error {
+	fmt.Fprintf(w, "producer %s: version %d, expires %s\n", p.Producer, p.Version, p.Expires.Format(time.RFC3339))
+	t := newTable(w, "TOPIC", "PARTITION", "OFFSET")
+	for _, o := range p.Offsets {
+		t.row(o.Topic, o.Partition, o.Offset)
+	}
+	return t.flush()
 }
 
 func producersRegisterCommand() *cobra.Command {

@@ -103,30 +103,13 @@ func topicDescribeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for i, name := range topics {
-			var t rest.TopicDescription
-			if err := gateway.call(cmd.Context(), http.MethodGet, topicPath(name), nil, &t); err != nil {
-				return err
-			}
-			if *output == outputJSON {
-				err = printJSON(cmd.OutOrStdout(), &t)
-			} else {
-				err = describeTopic(cmd.OutOrStdout(), &t, i > 0)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return describeEach(cmd, gateway, *output, topics, topicPath, describeTopic)
 	}
 	return cmd
 }
 
 // describeTopic prints a topic as a table, with the configs that somebody set.
-func describeTopic(w io.Writer, d *rest.TopicDescription, apart bool) error {
-	if apart {
-		fmt.Fprintln(w)
-	}
+func describeTopic(w io.Writer, d *rest.TopicDescription) error {
 	fmt.Fprintf(w, "topic %s: id %s, %d partitions\n", d.Topic, d.ID, d.Partitions)
 	for _, c := range d.Configs {
 		if !c.Default {
