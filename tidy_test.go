@@ -354,6 +354,8 @@ var (
 	toDo       = regexp.MustCompile(`\b` + "TO" + `DO\b`)
 	toDoIssue  = regexp.MustCompile(`\b` + "TO" + `DO\(#\d+\)`)
 	builderDir = regexp.MustCompile(`(^|[^\w./-])/(` + "wo" + `rk|tmp/` + `wt)/`)
+	// conflict matches the first and the last line of what a merge could not decide.
+	conflict = regexp.MustCompile(`^(?:<{7}|>{7}) `)
 )
 
 // checkText reports marks without an issue number and paths of the machine that
@@ -383,6 +385,9 @@ func checkText(t *testing.T, root string) []string {
 			}
 			if builderDir.Match(line) {
 				found = append(found, fmt.Sprintf("%s:%d: names a directory of one machine", file, number))
+			}
+			if conflict.Match(line) {
+				found = append(found, fmt.Sprintf("%s:%d: a conflict of a merge was left", file, number))
 			}
 		}
 		return nil
@@ -506,6 +511,8 @@ func TestTidyFindsFaults(t *testing.T) {
 			"coordinator/group/bad.go:18: iterates over a map outside a sorted… function",
 		}},
 		{"text", checkText(t, "testdata/tidy/stray"), []string{
+			"testdata/tidy/stray/conflict.md:3: a conflict of a merge was left",
+			"testdata/tidy/stray/conflict.md:7: a conflict of a merge was left",
 			"testdata/tidy/stray/stray.go:3: a " + "TO" + "DO needs the number of an issue",
 			"testdata/tidy/stray/stray.go:5: names a directory of one machine",
 		}},
