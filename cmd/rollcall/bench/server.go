@@ -278,12 +278,13 @@ func (s *server) meter() meter {
 	return s.process.meter()
 }
 
-// makeTopic makes sure that there is a topic to commit offsets of.
+// makeTopic makes sure that there is a topic to commit offsets of. An interruption
+// waits for the answer: a topic that nobody knows of would stay.
 func (s *server) makeTopic(ctx context.Context, partitions int) error {
 	if s.topic != "" {
 		return nil
 	}
-	c, err := s.dial(ctx, s.addr)
+	c, err := s.dial(context.WithoutCancel(ctx), s.addr)
 	if err != nil {
 		return err
 	}
