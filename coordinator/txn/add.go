@@ -59,11 +59,18 @@ func (c *Coordinator) begin(t *transaction, v2 bool) {
 	t.row.V2, t.row.UpdatedMs = v2, now
 }
 
-// missing returns which of the partitions do not take part, each once.
+// has tells whether a partition takes part. Guarded by t.mu.
+func (t *transaction) has(p topics.TransactionPartition) bool {
+	_, in := t.partitions[p]
+	return in && t.row.State == topics.TransactionOngoing
+}
+
+// missing returns which of the partitions do not take part, each once. Guarded by
+// t.mu.
 func (t *transaction) missing(parts []topics.TransactionPartition) (missing []topics.TransactionPartition) {
 	seen := map[topics.TransactionPartition]bool{}
 	for _, p := range parts {
-		if _, in := t.partitions[p]; !(in && t.row.State == topics.TransactionOngoing) && !seen[p] {
+		if !t.has(p) && !seen[p] {
 			seen[p] = true
 			missing = append(missing, p)
 		}
@@ -111,7 +118,7 @@ func (c *Coordinator) Verify(id string, p Producer, part topics.TransactionParti
 	if code := t.checkProducer(id, p); code != 0 {
 		return code
 	}
-	if len(t.missing([]topics.TransactionPartition{part})) > 0 {
+	if !t.has(part) {
 		return kerr.TransactionAbortable.Code
 	}
 	return 0
@@ -132,13 +139,15 @@ func (c *Coordinator) Append(id string, s Support, appends []topics.Append, done
 		if !transactional {
 			continue
 		}
-		part := []topics.TransactionPartition{{Topic: a.Partition.Topic.ID, Partition: a.Partition.Index}}
-		if code := t.checkProducer(id, Producer{producer, epoch}); code != 0 {
+		part := topics.TransactionPartition{Topic: a.Partition.Topic.ID, Partition: a.Partition.Index}
+		switch code := t.checkProducer(id, Producer{producer, epoch}); {
+		case code != 0:
 			a.Refuse(topics.Code(producing(code, s)))
-		} else if more := t.missing(part); len(more) > 0 && s != Implicit {
+		case t.has(part):
+		case s != Implicit:
 			a.Refuse(topics.Code(s.notIn()))
-		} else {
-			missing = append(missing, more...)
+		default:
+			missing = append(missing, part)
 		}
 	}
 	if len(missing) > 0 {

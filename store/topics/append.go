@@ -219,7 +219,7 @@ func (p *Partition) take(n, maxTimestamp int64) (base int64, newMax bool) {
 // produced remembers the batch for its producer.
 func (l *Log) produced(a *Append) {
 	h := &a.header
-	a.producer = l.producerOf(a.Partition, h.producerID, h.producerEpoch)
+	a.producer = l.writes(a.Partition, a.producer, h.producerID, h.producerEpoch)
 	a.producer.add(produced{
 		firstSequence:   h.baseSequence,
 		lastOffsetDelta: h.lastOffsetDelta,
@@ -232,10 +232,9 @@ func (l *Log) produced(a *Append) {
 	}
 }
 
-// producerOf returns what is remembered of a producer that writes now with this
-// epoch. Guarded by mu.
-func (l *Log) producerOf(p *Partition, id int64, epoch int16) *producer {
-	s := p.producers[id]
+// writes returns what is remembered of a producer that writes now with this epoch: s,
+// which is nil if nothing is yet. Guarded by mu.
+func (l *Log) writes(p *Partition, s *producer, id int64, epoch int16) *producer {
 	if s == nil {
 		l.makeRoom(p)
 		s = newProducer(epoch)

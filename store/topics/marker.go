@@ -59,7 +59,7 @@ func (l *Log) placeMarker(m *Marker) {
 	if m.Refusal != nil {
 		return
 	}
-	m.producer = l.producerOf(p, m.ProducerID, m.Epoch)
+	m.producer = l.writes(p, s, m.ProducerID, m.Epoch)
 	m.producer.coordinatorEpoch = m.CoordinatorEpoch
 	m.timestamp = l.nowMs()
 	m.offset, m.newMax = p.take(1, m.timestamp)

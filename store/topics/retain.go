@@ -21,9 +21,9 @@ type usage struct {
 	bytes     int64
 }
 
-// cleanLoop applies retention and compacts until the log is closed, and deletes what is below the
-// start of partitions. It is the only one that deletes or replaces batches of topics
-// that stay.
+// cleanLoop applies retention and compacts until the log is closed, and deletes what
+// is below the start of partitions. It is the only one that deletes or replaces
+// batches of topics that stay.
 func (l *Log) cleanLoop(interval time.Duration) {
 	retention := time.NewTicker(interval)
 	defer retention.Stop()
@@ -108,8 +108,8 @@ func (p *Partition) walkPiece(it *pebble.Iterator, from int64, visit func(h *hea
 	return 0, false, err
 }
 
-// measure brings what is known of the size of a partition, from an offset on, up to its end: each batch
-// is looked at once in the life of the process.
+// measure brings what is known of the size of a partition, from an offset on, up to
+// its end: each batch is looked at once in the life of the process.
 func (p *Partition) measure(u *usage, from int64) error {
 	end := p.End()
 	if u.from != from || u.end < from {
