@@ -121,7 +121,11 @@ func refused(resp *http.Response) error {
 	}
 	var p huma.ErrorModel
 	if json.Unmarshal(text, &p) != nil || p.Detail == "" {
-		return &refusal{resp.StatusCode, fmt.Sprintf("%s: %s", resp.Status, bytes.TrimSpace(text))}
+		line := fmt.Sprintf("%s: %s", resp.Status, bytes.TrimSpace(text))
+		if resp.StatusCode == http.StatusUnauthorized {
+			line = fmt.Sprintf("the gateway wants its admin.token; set %s, or give its file with --config", config.EnvName("admin.token"))
+		}
+		return &refusal{resp.StatusCode, line}
 	}
 	line := p.Detail
 	for _, e := range p.Errors {

@@ -50,6 +50,11 @@ func offsetsHistoryCommand() *cobra.Command {
 		if err := gateway.call(cmd.Context(), http.MethodGet, groupPath(args[0])+"/history?"+query.Encode(), nil, &history); err != nil {
 			return err
 		}
+		if len(history.Changes) == 0 {
+			if err := gateway.known(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+		}
 		if history.More {
 			fmt.Fprintf(cmd.ErrOrStderr(), "rollcall: there are older changes; --limit shows more than %d\n", *limit)
 		}
@@ -140,6 +145,9 @@ func offsetsAsOfCommand() *cobra.Command {
 			return err
 		}
 		offsets, err := gateway.offsets(cmd.Context(), args[0], args[1])
+		if err == nil && len(offsets) == 0 {
+			err = gateway.known(cmd.Context(), args[0])
+		}
 		if err != nil {
 			return err
 		}
@@ -158,6 +166,11 @@ func offsetsTable(w io.Writer, offsets []rest.CommittedOffset) error {
 		t.row(o.Topic, o.Partition, o.Offset, o.LeaderEpoch, o.Metadata)
 	}
 	return t.flush()
+}
+
+// known fails unless a group exists.
+func (a *admin) known(ctx context.Context, id string) error {
+	return a.call(ctx, http.MethodGet, groupPath(id), nil, nil)
 }
 
 // offsets returns the committed offsets of a group, as of a time unless it is empty.

@@ -149,7 +149,7 @@ func TestOperatorToken(t *testing.T) {
 	p.ready(t)
 	o := &operator{t, p}
 	o.does(0, "TOPIC .*", "topic list --config "+file)
-	o.does(1, "rollcall: 401 Unauthorized: .*\n", "topic list")
+	o.does(1, "rollcall: the gateway wants its admin.token; set ROLLCALL_ADMIN_TOKEN, or give its file with --config\n", "topic list")
 }
 
 // moment returns a time that no commit shares.
@@ -180,7 +180,10 @@ func TestOperatorHistory(t *testing.T) {
 	o.does(0, head+fmt.Sprintf(line+line, 0, 41, 0, 45), "offsets history billing --topic orders --partition 0")
 	o.does(0, head+fmt.Sprintf(line+line, 0, 45, 2, 7), "offsets history billing --since "+first)
 	o.does(0, head+fmt.Sprintf(line, 2, 7), "offsets history billing --limit 1")
-	o.does(0, head, "offsets history nobody")
+	o.does(0, head, "offsets history billing --topic other")
+	o.does(1, `rollcall: group "nobody": GROUP_ID_NOT_FOUND: .*\n`, "offsets history nobody")
+	o.does(1, `rollcall: group "nobody": GROUP_ID_NOT_FOUND: .*\n`, "offsets as-of nobody "+first)
+	o.does(1, "rollcall: group \"nobody\" has committed nothing, and had not then\n", "offsets restore nobody --as-of "+first)
 	o.does(1, `rollcall: since: "yesterday" is neither .*\n`, "offsets history billing --since yesterday")
 
 	const offsets = "TOPIC +PARTITION +OFFSET +LEADER-EPOCH +METADATA\n"
@@ -289,6 +292,9 @@ func TestOperatorReset(t *testing.T) {
 	o.does(1, "rollcall: "+file+" line 2: \"orders 1\" is not TOPIC PARTITION OFFSET\n", "group reset a --execute --from-file "+file)
 	write("orders 0 11\norders 9 1\ngone 0 1\n")
 	o.does(0, "would reset group a: 1 offsets .*", "group reset a --from-file "+file)
+	write("gone 0 1\n")
+	o.does(1, "rollcall: group \"a\": gone-0 does not exist; its offset 1 is left out\n", "group reset a --from-file "+file)
+	o.does(1, "rollcall: --topic: topic \"orders\" has no partition 9; it has 3\n", "group reset a --to-earliest --topic orders:9")
 	o.does(2, "rollcall: --to-offset -5: offsets begin at 0\n", "group reset a --to-offset -5")
 	o.does(1, "rollcall: no group matches x\\*\n", "group reset --to-earliest --pattern x*")
 	o.does(1, "rollcall: group \"c\" has committed nothing; name topics with --topic\n", "group reset c --to-earliest")

@@ -79,7 +79,7 @@ func (p *resetPlan) add(ctx context.Context, id string, offsets []rest.Committed
 			return err
 		}
 		if t == nil || int(o.Partition) >= t.Partitions {
-			g.notes = append(g.notes, fmt.Sprintf("%s-%d does not exist any more; its offset %d is left out", o.Topic, o.Partition, o.Offset))
+			g.notes = append(g.notes, fmt.Sprintf("%s-%d does not exist; its offset %d is left out", o.Topic, o.Partition, o.Offset))
 			continue
 		}
 		g.offsets = append(g.offsets, rest.SetOffset{
@@ -89,6 +89,12 @@ func (p *resetPlan) add(ctx context.Context, id string, offsets []rest.Committed
 			kept[o.Topic] = map[int32]bool{}
 		}
 		kept[o.Topic][o.Partition] = true
+	}
+	switch {
+	case len(offsets) == 0 && len(description.Offsets) == 0:
+		return fmt.Errorf("group %q has committed nothing, and had not then", id)
+	case len(offsets) > 0 && len(g.offsets) == 0 && !p.replace:
+		return fmt.Errorf("group %q: %s", id, g.notes[0])
 	}
 	g.lines = p.changes(description.Offsets, g.offsets, kept)
 	p.groups = append(p.groups, g)

@@ -227,6 +227,11 @@ func (r *resetter) addScope(ctx context.Context, committed []rest.CommittedOffse
 		if t == nil {
 			return nil, fmt.Errorf("topic %q does not exist", name)
 		}
+		for _, partition := range r.scope[name] {
+			if int(partition) >= t.Partitions {
+				return nil, fmt.Errorf("--topic: topic %q has no partition %d; it has %d", name, partition, t.Partitions)
+			}
+		}
 		for _, o := range t.Offsets {
 			known := slices.ContainsFunc(committed, func(c rest.CommittedOffset) bool { return c.Topic == name && c.Partition == o.Partition })
 			if !known && r.inScope(name, o.Partition) {
@@ -330,7 +335,7 @@ func readOffsets(name string, stdin io.Reader) ([]rest.CommittedOffset, error) {
 func parseOffset(text string) (rest.CommittedOffset, error) {
 	fields := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
 	if len(fields) != 3 {
-		return rest.CommittedOffset{}, fmt.Errorf("%q is not TOPIC PARTITION OFFSET", text)
+		return rest.CommittedOffset{}, fmt.Errorf("%.60q is not TOPIC PARTITION OFFSET", text)
 	}
 	partition, err := strconv.ParseInt(strings.Trim(fields[1], `"`), 10, 32)
 	if err != nil || partition < 0 {
