@@ -35,7 +35,7 @@ run: build ## build and start the standalone gateway
 .PHONY: test
 test: ## unit tests, and one run of each pure-Go client's group test
 	$(GO) test ./...
-	cd $(COMPAT) && $(GO) test -timeout 5m . ./bench ./sim/... ./oracle
+	cd $(COMPAT) && $(GO) test -timeout 5m -parallel 6 . ./bench ./sim/... ./oracle
 
 .PHONY: check
 check: ## format, vet, lint, layout rules, go.mod, static build
